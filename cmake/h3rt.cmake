@@ -1,0 +1,75 @@
+# h3rt_library, h3rt_test and h3rt_program: every target states its floor, and an upward or sideways
+# dependency stops the configuration. tools/check_layers reads the includes for the same rule.
+
+set(H3RT_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
+
+function(h3rt_common_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  # Results are defined operation by operation: the compiler may not fuse a*b+c on its own.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:${H3RT_WARNINGS};-ffp-contract=off;-fno-math-errno>)
+  if(H3RT_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${H3RT_SANITIZE}
+      -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${H3RT_SANITIZE})
+  endif()
+endfunction()
+
+# h3rt_library(NAME h3rt_num FLOOR 1 SRCS ... DEPS ... EXTERNAL ...)
+# DEPS are h3rt targets of a lower floor; EXTERNAL are packages.
+function(h3rt_library)
+  cmake_parse_arguments(L "INTERFACE" "NAME;FLOOR" "SRCS;DEPS;EXTERNAL" ${ARGN})
+  if(NOT DEFINED L_FLOOR)
+    message(FATAL_ERROR "h3rt_library(${L_NAME}): FLOOR is missing")
+  endif()
+  foreach(dep IN LISTS L_DEPS)
+    if(NOT TARGET ${dep})
+      message(FATAL_ERROR "h3rt_library(${L_NAME}): dependency ${dep} is not declared yet; "
+        "libraries are declared from the ground floor up")
+    endif()
+    get_target_property(dep_floor ${dep} H3RT_FLOOR)
+    if(NOT dep_floor LESS L_FLOOR)
+      message(FATAL_ERROR "h3rt_library(${L_NAME}): floor ${L_FLOOR} may not depend on ${dep} "
+        "of floor ${dep_floor}; include only downward")
+    endif()
+  endforeach()
+  add_library(${L_NAME} STATIC ${L_SRCS})
+  set_target_properties(${L_NAME} PROPERTIES H3RT_FLOOR ${L_FLOOR} POSITION_INDEPENDENT_CODE ON)
+  h3rt_common_options(${L_NAME})
+  target_link_libraries(${L_NAME} PUBLIC ${L_DEPS} ${L_EXTERNAL})
+endfunction()
+
+# h3rt_test(NAME num_test SRCS ... DEPS ... [TIMEOUT seconds]): one GoogleTest program a folder; every
+# case is a ctest test.
+function(h3rt_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  if(NOT H3RT_TESTS)
+    return()
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  add_executable(${T_NAME} ${T_SRCS})
+  h3rt_common_options(${T_NAME})
+  target_compile_definitions(${T_NAME} PRIVATE
+    H3RT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    H3RT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  target_link_libraries(${T_NAME} PRIVATE ${T_DEPS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${T_NAME} TEST_PREFIX ${T_NAME}. DISCOVERY_TIMEOUT 120
+    PROPERTIES TIMEOUT ${T_TIMEOUT})
+endfunction()
+
+# h3rt_bench(NAME ... SRCS ... DEPS ...): a Google Benchmark program; built by `make bench` only.
+function(h3rt_bench)
+  cmake_parse_arguments(B "" "NAME" "SRCS;DEPS" ${ARGN})
+  find_package(benchmark QUIET)
+  if(NOT benchmark_FOUND)
+    return()
+  endif()
+  add_executable(${B_NAME} EXCLUDE_FROM_ALL ${B_SRCS})
+  h3rt_common_options(${B_NAME})
+  target_compile_definitions(${B_NAME} PRIVATE H3RT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${B_NAME} PRIVATE ${B_DEPS} benchmark::benchmark)
+  add_dependencies(h3rt_benchmarks ${B_NAME})
+endfunction()

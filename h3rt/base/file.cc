@@ -1,0 +1,152 @@
+#include "h3rt/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace h3rt {
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "write", path);
+    }
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "open", path);
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+    ::close(fd);
+    return IoError({.what = "cannot read file", .got = "a folder", .where = path});
+  }
+  if (static_cast<uint64_t>(info.st_size) > limit_bytes) {
+    ::close(fd);
+    return InvalidArgument({.what = "file is too large",
+                            .got = std::to_string(info.st_size) + " bytes",
+                            .wanted = "at most " + std::to_string(limit_bytes),
+                            .where = path});
+  }
+  std::string out;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer, sizeof(buffer));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      ::close(fd);
+      return ErrnoStatus(error, "read", path);
+    }
+    if (n == 0) break;
+    out.append(buffer, static_cast<size_t>(n));
+    if (out.size() > limit_bytes) {  // a pipe or device without a size
+      ::close(fd);
+      return InvalidArgument({.what = "file is too large",
+                              .wanted = "at most " + std::to_string(limit_bytes) + " bytes",
+                              .where = path});
+    }
+  }
+  ::close(fd);
+  return out;
+}
+
+absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
+  struct stat info = {};
+  if (path.empty() || (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))) {
+    return IoError({.what = "cannot write file",
+                    .got = path.empty() ? "an empty name" : "a folder",
+                    .where = path});
+  }
+  PendingFile file;
+  file.path_ = path;
+  std::string name = FolderOf(path) + "/.h3rt-XXXXXX";
+  file.fd_ = ::mkstemp(name.data());
+  if (file.fd_ < 0) return ErrnoStatus(errno, "create a file in", FolderOf(path));
+  file.temporary_path_ = std::move(name);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file.fd_, 0666 & ~mask) != 0) return ErrnoStatus(errno, "set the mode of", path);
+  return file;
+}
+
+PendingFile::PendingFile(PendingFile&& other) noexcept { *this = std::move(other); }
+
+PendingFile& PendingFile::operator=(PendingFile&& other) noexcept {
+  if (this == &other) return *this;
+  Discard();
+  path_ = std::exchange(other.path_, {});
+  temporary_path_ = std::exchange(other.temporary_path_, {});
+  fd_ = std::exchange(other.fd_, -1);
+  return *this;
+}
+
+PendingFile::~PendingFile() { Discard(); }
+
+void PendingFile::Discard() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
+  temporary_path_.clear();
+}
+
+absl::Status PendingFile::Write(std::span<const std::byte> bytes) {
+  return WriteAll(fd_, bytes, path_);
+}
+
+absl::Status PendingFile::Write(std::string_view text) {
+  return Write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+absl::Status PendingFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n =
+        ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "write", path_);
+    }
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PendingFile::Commit() {
+  if (::fsync(fd_) != 0) return ErrnoStatus(errno, "flush", path_);
+  const int closed = ::close(std::exchange(fd_, -1));
+  if (closed != 0) return ErrnoStatus(errno, "close", path_);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return ErrnoStatus(errno, "rename into", path_);
+  }
+  temporary_path_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  H3RT_ASSIGN_OR_RETURN(PendingFile file, PendingFile::Create(path));
+  H3RT_RETURN_IF_ERROR(file.Write(content));
+  return file.Commit();
+}
+
+}  // namespace h3rt
