@@ -14,10 +14,10 @@ namespace h3rt {
 // The parts of an error message: "<what>: got <got>, wanted <wanted> [<where>]".
 // `where` is a file, a tensor key, a flag or a stage; empty parts are left out.
 struct ErrorText {
-  std::string what;
-  std::string got;
-  std::string wanted;
-  std::string where;
+  std::string what = {};
+  std::string got = {};
+  std::string wanted = {};
+  std::string where = {};
 };
 
 std::string FormatError(const ErrorText& text);

@@ -1,0 +1,53 @@
+// The named weights of one network under their canonical names, whatever the file called them.
+//
+// Canonical names are those of the diffusers layout, except where a layout would force a copy:
+//   attn.to_q|to_k|to_v.weight   [inner, hidden], or [heads, head_dim, hidden] with a row stride
+//                                when the file interleaves heads (Linear takes both); .bias
+//                                likewise
+//   ff.gate.weight, ff.value.weight   the two halves of the fused first FFN layer (and .bias)
+//   audio VAE: weight-norm pairs are folded, `X.weight_g` + `X.weight_v` -> `X.weight`
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "h3rt/base/status.h"
+#include "h3rt/tensor/tensor.h"
+#include "h3rt/tensor/view.h"
+
+namespace h3rt {
+
+class MappedFile;
+
+class WeightStore {
+ public:
+  WeightStore() = default;
+  WeightStore(WeightStore&&) = default;
+  WeightStore& operator=(WeightStore&&) = default;
+
+  bool Has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // The weight, its element count checked: `shape` is compared after [g, r, ...] is read as
+  // [g * r, ...]. kDataLoss when it is missing or has another shape.
+  absl::StatusOr<ConstTensorView> Get(std::string_view name, const Shape& shape) const;
+  const std::map<std::string, ConstTensorView, std::less<>>& entries() const { return entries_; }
+
+  // Bytes that lie in mapped files, and bytes that loading had to make (dequantised, folded).
+  uint64_t mapped_bytes() const;
+  uint64_t owned_bytes() const;
+
+  // For loaders.
+  void AddView(std::string name, const ConstTensorView& view);
+  absl::Status AddOwned(std::string name, Tensor tensor);
+  void KeepAlive(std::shared_ptr<const MappedFile> file);
+
+ private:
+  std::map<std::string, ConstTensorView, std::less<>> entries_;
+  std::vector<Tensor> owned_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+};
+
+}  // namespace h3rt
