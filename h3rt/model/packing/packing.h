@@ -12,6 +12,10 @@
 namespace h3rt {
 
 inline constexpr int kFramesPerSecond = 24;
+// Limits of what a request may ask for, so that every product of sizes stays far inside 64 bits.
+inline constexpr int64_t kMaxFrames = int64_t{1} << 31;
+inline constexpr int64_t kMaxCanvasSide = 65536;  // pixels
+inline constexpr int64_t kMaxRows = int64_t{1} << 31;
 
 // ---- Geometry ----------------------------------------------------------------------------------
 // Legal frame counts are 17 k + 5, k >= 0. kInvalidArgument names the nearest legal values.
