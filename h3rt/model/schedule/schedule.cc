@@ -1,6 +1,7 @@
 // The sigma grid in float32, operation by operation as the public scheduler rounds it.
 #include "h3rt/model/schedule/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -11,6 +12,7 @@ namespace h3rt {
 namespace {
 
 constexpr int64_t kMaxForwards = 10000;
+constexpr float kStartTolerance = 1e-3f;
 
 // torch.linspace(1, 0, n): the first half from the start with one rounding (a fused multiply-add),
 // the second half from the end (C1).
@@ -20,7 +22,7 @@ float GridPoint(int64_t i, int64_t n, float step) {
 }
 
 absl::Status BadShift(double shift) {
-  return InvalidArgument({.what = "sigma shift gives no descending grid",
+  return InvalidArgument({.what = "sigma shift gives no grid from 1 to 0",
                           .got = fmt::format("{}", shift),
                           .wanted = "a positive number, for instance 12 (video) or 3 (audio)",
                           .where = "shift"});
@@ -51,11 +53,13 @@ absl::StatusOr<Schedule> MakeSchedule(int64_t forwards, double shift) {
       schedule.sigmas.push_back(sigma);
     }
   }
-  // Extreme shifts collapse the grid; what is left must still descend to 0.
-  if (schedule.sigmas.size() < 2 || schedule.sigmas.back() != 0.0f) return BadShift(shift);
-  for (size_t i = 1; i < schedule.sigmas.size(); ++i) {
-    if (!(schedule.sigmas[i] < schedule.sigmas[i - 1])) return BadShift(shift);
-  }
+  // Extreme shifts collapse the grid or lose 1 - s to rounding; what is left must still go from 1
+  // to 0. Neighbours close to 1 may differ in the wrong direction by a rounding, as they do in the
+  // public scheduler.
+  const bool usable = schedule.sigmas.size() >= 2 && schedule.sigmas.back() == 0.0f &&
+                      std::abs(schedule.sigmas.front() - 1.0f) <= kStartTolerance &&
+                      std::count(schedule.sigmas.begin(), schedule.sigmas.end(), 0.0f) == 1;
+  if (!usable) return BadShift(shift);
   schedule.timesteps.reserve(schedule.sigmas.size() - 1);
   for (size_t i = 0; i + 1 < schedule.sigmas.size(); ++i) {
     schedule.timesteps.push_back(1.0f - schedule.sigmas[i]);
