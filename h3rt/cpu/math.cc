@@ -1,0 +1,1 @@
+#include "h3rt/cpu/math.h"

@@ -1,0 +1,56 @@
+#include "h3rt/cpu/sgemm.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <string>
+
+namespace h3rt {
+namespace {
+
+void ScaleOnly(const SgemmParams& p) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      float& c = p.c[i * p.ldc + j];
+      c = p.beta == 0.0f ? 0.0f : p.beta * c;
+    }
+  }
+}
+
+}  // namespace
+
+SingleThreadScope::SingleThreadScope() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+SingleThreadScope::~SingleThreadScope() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+absl::Status Sgemm(const SgemmParams& p) {
+  if (p.m <= 0 || p.n <= 0) return absl::OkStatus();
+  if (p.k <= 0) {
+    ScaleOnly(p);
+    return absl::OkStatus();
+  }
+  // A single row or column may come with any stride; oneDNN wants at least the row length.
+  const int64_t lda = std::max(p.lda, p.trans_a ? p.m : p.k);
+  const int64_t ldb = std::max(p.ldb, p.trans_b ? p.k : p.n);
+  const int64_t ldc = std::max(p.ldc, p.n);
+  const int64_t rows_a = p.trans_a ? p.k : p.m;
+  const int64_t rows_b = p.trans_b ? p.n : p.k;
+  if ((lda != p.lda && rows_a > 1) || (ldb != p.ldb && rows_b > 1) || (ldc != p.ldc && p.m > 1)) {
+    return Internal({.what = "sgemm: row distance", .wanted = "at least the row length"});
+  }
+  const SingleThreadScope one_thread;
+  const dnnl_status_t status = dnnl_sgemm(p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N', p.m, p.n,
+                                          p.k, p.alpha, p.a, lda, p.b, ldb, p.beta, p.c, ldc);
+  if (status == dnnl_out_of_memory) return ResourceExhausted({.what = "oneDNN sgemm scratch"});
+  if (status != dnnl_success) {
+    return Internal({.what = "oneDNN sgemm", .got = "status " + std::to_string(status)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace h3rt

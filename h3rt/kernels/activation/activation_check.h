@@ -1,0 +1,16 @@
+// Validation shared by every implementation of the activations.
+#pragma once
+
+#include "h3rt/kernels/activation/activation.h"
+
+namespace h3rt {
+
+// Taps of the resampling filters of AntiAliasedSnake.
+inline constexpr int64_t kSnakeTaps = 12;
+
+absl::Status CheckSwiGlu(const SwiGluParams& params);
+absl::Status CheckActivate(const ConstTensorView& x, const TensorView& y);
+absl::Status CheckSnake(const SnakeParams& params);
+absl::Status CheckAntiAliasedSnake(const AntiAliasedSnakeParams& params);
+
+}  // namespace h3rt

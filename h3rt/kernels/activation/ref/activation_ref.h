@@ -1,0 +1,20 @@
+// The strict references of the activations in float64.
+#pragma once
+
+#include "h3rt/kernels/activation/activation.h"
+
+namespace h3rt {
+
+// What Activate gets, in one struct for the list of candidates.
+struct ActivateParams {
+  Pointwise function = Pointwise::kSilu;
+  ConstTensorView x;
+  TensorView y;
+};
+
+absl::Status SwiGluRef(const SwiGluParams& params, const ExecContext& context);
+absl::Status ActivateRef(const ActivateParams& params, const ExecContext& context);
+absl::Status SnakeRef(const SnakeParams& params, const ExecContext& context);
+absl::Status AntiAliasedSnakeRef(const AntiAliasedSnakeParams& params, const ExecContext& context);
+
+}  // namespace h3rt

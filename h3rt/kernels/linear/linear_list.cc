@@ -1,0 +1,22 @@
+#include <array>
+
+#include "h3rt/base/candidates.h"
+#include "h3rt/kernels/linear/linear.h"
+#include "h3rt/kernels/linear/linear_check.h"
+#include "h3rt/kernels/linear/ref/linear_ref.h"
+
+namespace h3rt {
+namespace {
+
+constexpr auto kCandidates = std::to_array<Candidate<LinearParams>>({
+    {"ref", [](const LinearParams&) { return std::string(); }, LinearRef},
+});
+
+}  // namespace
+
+absl::Status Linear(const LinearParams& params, const ExecContext& context) {
+  H3RT_RETURN_IF_ERROR(CheckLinear(params));
+  return RunCandidate<LinearParams>("linear", kCandidates, params, context);
+}
+
+}  // namespace h3rt
