@@ -1,0 +1,72 @@
+#include "tests/golden/inputs.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tests/golden/ref64/layout.h"
+
+namespace h3rt::golden {
+
+using ref64::Array;
+
+Array WithoutBatch(const Array& x) {
+  return ref64::Reshaped(x, std::vector<int64_t>(x.shape.begin() + 1, x.shape.end()));
+}
+
+ref64::DitInput FixtureInput(const Fixture& fixture) {
+  ref64::DitInput input;
+  input.video = WithoutBatch(fixture.Get("in.video"));
+  input.audio = WithoutBatch(fixture.Get("in.audio"));
+  input.text = WithoutBatch(fixture.Get("in.text"));
+  input.positions = fixture.Get("in.position_ids");
+  input.timesteps = fixture.Get("in.timestep").data;
+  input.row_timestep = fixture.Ints("in.timestep_indices");
+  input.tags = fixture.Ints("in.token_tags");
+  input.text_indices = fixture.Ints("in.text_indices");
+  input.audio_indices = fixture.Ints("in.audio_indices");
+  input.video_indices = fixture.Ints("in.video_indices");
+  return input;
+}
+
+ref64::Tiling FixtureTiling(const VideoVaeConfig& config) {
+  int64_t s = 1;
+  for (const int64_t f : config.spatial_factors) s *= f;
+  return {2 * s, s};
+}
+
+int64_t LatentsOf(int64_t frames) { return (frames - 5) / 17 * 5 + 2; }
+
+int64_t AudioLatentsOf(int64_t frames) {
+  return static_cast<int64_t>(std::floor(static_cast<double>(frames) * 5.0 / 3.0 + 0.5));
+}
+
+ref64::DitInput RandomRequest(const DitConfig& config, int64_t frames, int64_t height,
+                              int64_t width, uint64_t seed) {
+  ref64::LayoutInput request;
+  request.text_rows = 9;
+  request.latent_frames = LatentsOf(frames);
+  request.latent_height = height;
+  request.latent_width = width;
+  request.audio_latents = AudioLatentsOf(frames);
+  ref64::Layout layout = ref64::BuildLayout(request);
+
+  ref64::DitInput input;
+  const auto rows = [](const std::vector<int64_t>& list) {
+    return static_cast<int64_t>(list.size());
+  };
+  input.text = RandomNormal(seed, {request.text_rows, config.text_dim});
+  input.video = RandomNormal(seed + 1, {rows(layout.video_indices), config.in_channels * 4});
+  input.audio = RandomNormal(seed + 2, {rows(layout.audio_indices), config.audio_in_channels});
+  // Values that float32 holds exactly, off the grid of the AdaLN curve.
+  input.timesteps = {0.3125, 0.7001953125};
+  for (const int64_t tag : layout.tags) input.row_timestep.push_back(tag == 2 ? 1 : 0);
+  input.positions = std::move(layout.positions);
+  input.tags = std::move(layout.tags);
+  input.text_indices = std::move(layout.text_indices);
+  input.audio_indices = std::move(layout.audio_indices);
+  input.video_indices = std::move(layout.video_indices);
+  return input;
+}
+
+}  // namespace h3rt::golden
