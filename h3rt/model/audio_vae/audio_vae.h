@@ -37,6 +37,11 @@ class AudioVae {
   // Largest number of bytes that Decode holds at once, the result included.
   static uint64_t DecodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t latents,
                               int threads);
+  // The same of Encode, for samples of each channel.
+  static uint64_t EncodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t samples,
+                              int threads);
+  // ceil(samples / hop).
+  static int64_t LatentsFor(const AudioVaeConfig& config, int64_t samples);
 
  private:
   struct Impl;
