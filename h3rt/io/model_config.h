@@ -1,4 +1,14 @@
 // Configurations of the three networks, as the released config.json files spell them.
+//
+// FromJson reads the diffusers form. Keys that begin with "_" are ignored, except that _class_name,
+// where present, has to be the network's; every other key has to be known. Keys that decide shapes
+// are required. Missing numeric constants (eps, theta, patch size, clip length, sampling rate,
+// latent mean and std) take the released value, as they do in diffusers, whose from_config fills in
+// what an older file lacks. The result is validated. Errors: kInvalidArgument with key, value, what
+// was wanted and `where`.
+//
+// Validate bounds every extent and the products that loaders and kernels form of them, so that a
+// hostile file can neither overflow 64 bits nor ask for absurd memory. Errors: kInvalidArgument.
 #pragma once
 
 #include <array>
@@ -10,6 +20,19 @@
 #include "h3rt/base/status.h"
 
 namespace h3rt {
+
+// Class names of the diffusers form.
+inline constexpr const char* kTransformerClass = "MiniMaxH3Transformer3DModel";
+inline constexpr const char* kVideoVaeClass = "AutoencoderKLMiniMaxH3";
+inline constexpr const char* kAudioVaeClass = "AutoencoderKLMiniMaxH3Audio";
+inline constexpr const char* kSchedulerClass = "MiniMaxH3Scheduler";
+inline constexpr const char* kHashConditionerClass = "H3rtHashConditioner";
+
+// Latent mean and std of the released VAEs (spec h3 sections 6.1 and 7), for files that carry none.
+const std::vector<double>& ReleasedVideoLatentsMean();  // 24
+const std::vector<double>& ReleasedVideoLatentsStd();
+const std::vector<double>& ReleasedAudioLatentsMean();  // 32
+const std::vector<double>& ReleasedAudioLatentsStd();
 
 // Spec h3 section 2.1; defaults are the released model.
 struct DitConfig {

@@ -43,6 +43,11 @@ class WeightStore {
   void AddView(std::string name, const ConstTensorView& view);
   absl::Status AddOwned(std::string name, Tensor tensor);
   void KeepAlive(std::shared_ptr<const MappedFile> file);
+  // Keeps memory that several views share (a dequantised fused matrix) and returns all of it.
+  ConstTensorView AddBacking(Tensor tensor);
+
+  // Gives the resident pages of the mapped files back to the system; views stay valid.
+  void ReleasePages() const;
 
  private:
   std::map<std::string, ConstTensorView, std::less<>> entries_;
