@@ -5,6 +5,9 @@ set(H3RT_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 reports overlapping copies inside std::string's own operator+ (its bug 105651).
   list(APPEND H3RT_WARNINGS -Wno-restrict)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # clang counts changes of sign to -Wconversion, g++ does not in C++.
+  list(APPEND H3RT_WARNINGS -Wno-sign-conversion)
 endif()
 
 function(h3rt_common_options target)
@@ -42,6 +45,9 @@ function(h3rt_library)
   set_target_properties(${L_NAME} PROPERTIES H3RT_FLOOR ${L_FLOOR} POSITION_INDEPENDENT_CODE ON)
   h3rt_common_options(${L_NAME})
   target_link_libraries(${L_NAME} PUBLIC ${L_DEPS} ${L_EXTERNAL})
+  if(L_SRCS MATCHES "[.]cu(;|$)")
+    add_dependencies(h3rt_device_code ${L_NAME})
+  endif()
 endfunction()
 
 # h3rt_test(NAME num_test SRCS ... DEPS ... [TIMEOUT seconds]): one GoogleTest program a folder; every
@@ -76,4 +82,27 @@ function(h3rt_bench)
   target_compile_definitions(${B_NAME} PRIVATE H3RT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${B_NAME} PRIVATE ${B_DEPS} benchmark::benchmark)
   add_dependencies(h3rt_benchmarks ${B_NAME})
+endfunction()
+
+# h3rt_fuzzer(NAME io_safetensors_fuzz SRCS ... DEPS ... CORPUS folder): LLVMFuzzerTestOneInput over a
+# committed corpus. With H3RT_FUZZ a libFuzzer program, part of h3rt_fuzzers; otherwise a test that
+# feeds it every file of the corpus once, so the corpus is proved in every build.
+function(h3rt_fuzzer)
+  cmake_parse_arguments(F "" "NAME;CORPUS" "SRCS;DEPS" ${ARGN})
+  get_filename_component(corpus ${F_CORPUS} ABSOLUTE)
+  if(H3RT_FUZZ)
+    add_executable(${F_NAME} EXCLUDE_FROM_ALL ${F_SRCS})
+    target_link_options(${F_NAME} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(h3rt_fuzzers ${F_NAME})
+    file(APPEND ${PROJECT_BINARY_DIR}/fuzzers.txt
+      "${CMAKE_CURRENT_BINARY_DIR}/${F_NAME}\t${corpus}\n")
+  elseif(H3RT_TESTS)
+    add_executable(${F_NAME} ${F_SRCS} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+    add_test(NAME fuzz.${F_NAME}_corpus COMMAND ${F_NAME} ${corpus})
+    set_tests_properties(fuzz.${F_NAME}_corpus PROPERTIES TIMEOUT 120)
+  else()
+    return()
+  endif()
+  h3rt_common_options(${F_NAME})
+  target_link_libraries(${F_NAME} PRIVATE ${F_DEPS})
 endfunction()
