@@ -72,10 +72,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_byt
 }
 
 absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
+  if (path.empty()) return IoError({.what = "cannot write file", .got = "an empty name"});
   struct stat info = {};
-  if (path.empty() || (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))) {
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    // Renaming over a device (as root) or a pipe would replace it.
     return IoError({.what = "cannot write file",
-                    .got = path.empty() ? "an empty name" : "a folder",
+                    .got = S_ISDIR(info.st_mode) ? "a folder" : "not a regular file",
                     .where = path});
   }
   PendingFile file;

@@ -18,7 +18,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_byt
 // Commit() the destructor removes the temporary file: no partial result is ever left.
 class PendingFile {
  public:
-  // Refuses a path that is a folder or whose folder does not exist or cannot be written.
+  // Refuses a path that is a folder, device or pipe, or whose folder does not exist or cannot be
+  // written.
   static absl::StatusOr<PendingFile> Create(const std::string& path);
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) noexcept;

@@ -64,6 +64,10 @@ bool FitsInt64(const Json& value) {
 
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view where) {
   StrictCallback callback;
+  // nlohmann takes a NUL as the end of the text and would ignore what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    return DataLoss({.what = "not valid JSON", .got = "a NUL byte", .where = std::string(where)});
+  }
   try {
     Json json = Json::parse(
         text.begin(), text.end(),
