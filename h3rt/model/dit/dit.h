@@ -16,6 +16,10 @@
 #include "h3rt/tensor/tensor.h"
 
 namespace h3rt {
+namespace dit {
+struct Affine;
+struct Workspace;
+}  // namespace dit
 
 // kFp32: every operation in float32. kBf16: the released mixed precision; activations are rounded
 // to bfloat16 at the points of C4 (values stay in float32 buffers), the FP32 islands stay FP32.
@@ -42,12 +46,19 @@ class AdaLnTable {
   std::span<const float> timesteps() const { return timesteps_; }
   // Index of an exact timestep value; kInternal when it was not tabulated.
   absl::StatusOr<int32_t> Find(float timestep) const;
+  Precision precision() const { return precision_; }
   uint64_t bytes() const;
+  // Values of block i [m * 3, 6 * hidden] (row 3 * timestep + tag; shift, scale, gate of attention,
+  // then of the FFN) and of the final norm [m, 2 * hidden] (shift, scale).
+  int64_t blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  ConstTensorView block(int64_t i) const;
+  ConstTensorView final_norm() const;
 
  private:
   friend class Dit;
   std::vector<float> timesteps_;
-  std::vector<Tensor> blocks_;  // each [m * 3, 6 * hidden] F32: row 3 * timestep + tag
+  Precision precision_ = Precision::kFp32;
+  std::vector<Tensor> blocks_;  // each [m, 18 * hidden] F32
   Tensor final_;                // [m, 2 * hidden]
 };
 
@@ -60,9 +71,12 @@ class DitRequest {
   friend class Dit;
   DitSequence sequence_;
   Precision precision_ = Precision::kFp32;
-  Tensor text_;  // [n, hidden], after refiner and final norm
-  Tensor cos_, sin_;
-  std::vector<Tensor> workspace_;
+  Tensor text_;                  // [n, hidden], after refiner and final norm
+  Tensor cos_, sin_;             // [rows, 3 * rope_freq_dim]
+  Tensor x_, n_;                 // [rows, hidden]
+  Tensor q_, k_, v_, o_;         // [rows, inner]
+  Tensor gate_, value_;          // FFN chunk; gate_ holds rounded text rows before that
+  Tensor block_row_, head_row_;  // [rows] I32
 };
 
 class Dit {
@@ -98,13 +112,35 @@ class Dit {
                        const TensorView& audio_out, const ExecContext& context,
                        const DitTap& tap = {}) const;
 
-  // Bytes that MakeAdaLn and Prepare will allocate (for the memory plan).
+  // Bytes that the results of MakeAdaLn and Prepare hold, to the byte (for the memory plan).
+  // Forward allocates nothing of its own, unless a tap asks for "norm_out".
   static uint64_t AdaLnBytes(const DitConfig& config, int64_t timesteps);
   static uint64_t RequestBytes(const DitConfig& config, int64_t rows, int64_t text_rows);
 
  private:
   struct Impl;
   explicit Dit(std::unique_ptr<Impl> impl);
+
+  // Steps of Prepare and Forward; see dit.cc.
+  static absl::Status Allocate(const DitConfig& config, int64_t rows, int64_t text_rows,
+                               DitRequest& request);
+  static dit::Workspace WorkspaceOf(const DitConfig& config, DitRequest& request);
+  absl::Status EmbedText(const ConstTensorView& text, DitRequest& request, const TensorView& y,
+                         const ExecContext& context) const;
+  absl::Status RefineText(const ConstTensorView& text, DitRequest& request,
+                          const ExecContext& context, const DitTap& tap) const;
+  absl::Status EmbedRows(const ConstTensorView& video, const ConstTensorView& audio,
+                         DitRequest& request, const ExecContext& context) const;
+  absl::Status NormOut(const AdaLnTable& adaln, std::span<const int32_t> row, bool round,
+                       const TensorView& y, const ExecContext& context) const;
+  absl::Status Head(const AdaLnTable& adaln, std::span<const int32_t> row_timestep,
+                    std::span<const int64_t> index, const dit::Affine& affine, const char* name,
+                    DitRequest& request, const TensorView& out, const ExecContext& context) const;
+  absl::Status CheckForward(const DitRequest& request, const AdaLnTable& adaln,
+                            std::span<const int32_t> row_timestep, const ConstTensorView& video,
+                            const ConstTensorView& audio, const TensorView& video_out,
+                            const TensorView& audio_out, const ExecContext& context) const;
+
   std::unique_ptr<Impl> impl_;
 };
 
