@@ -3,6 +3,7 @@
 #include "h3rt/base/candidates.h"
 #include "h3rt/kernels/activation/activation.h"
 #include "h3rt/kernels/activation/activation_check.h"
+#include "h3rt/kernels/activation/cpu/activation_cpu.h"
 #include "h3rt/kernels/activation/ref/activation_ref.h"
 
 namespace h3rt {
@@ -14,15 +15,19 @@ std::string TakesAll(const Params& /*params*/) {
 }
 
 constexpr auto kSwiGlu = std::to_array<Candidate<SwiGluParams>>({
+    {"cpu", TakesAll<SwiGluParams>, SwiGluCpu},
     {"ref", TakesAll<SwiGluParams>, SwiGluRef},
 });
 constexpr auto kActivate = std::to_array<Candidate<ActivateParams>>({
+    {"cpu", TakesAll<ActivateParams>, ActivateCpu},
     {"ref", TakesAll<ActivateParams>, ActivateRef},
 });
 constexpr auto kSnake = std::to_array<Candidate<SnakeParams>>({
+    {"cpu", TakesAll<SnakeParams>, SnakeCpu},
     {"ref", TakesAll<SnakeParams>, SnakeRef},
 });
 constexpr auto kAntiAliasedSnake = std::to_array<Candidate<AntiAliasedSnakeParams>>({
+    {"cpu", TakesAll<AntiAliasedSnakeParams>, AntiAliasedSnakeCpu},
     {"ref", TakesAll<AntiAliasedSnakeParams>, AntiAliasedSnakeRef},
 });
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "h3rt/base/candidates.h"
+#include "h3rt/kernels/modulate/cpu/modulate_cpu.h"
 #include "h3rt/kernels/modulate/modulate.h"
 #include "h3rt/kernels/modulate/modulate_check.h"
 #include "h3rt/kernels/modulate/ref/modulate_ref.h"
@@ -9,9 +10,11 @@ namespace h3rt {
 namespace {
 
 constexpr auto kModulate = std::to_array<Candidate<ModulateParams>>({
+    {"cpu", [](const ModulateParams&) { return std::string(); }, ModulateCpu},
     {"ref", [](const ModulateParams&) { return std::string(); }, ModulateRef},
 });
 constexpr auto kGatedResidual = std::to_array<Candidate<GatedResidualParams>>({
+    {"cpu", [](const GatedResidualParams&) { return std::string(); }, GatedResidualCpu},
     {"ref", [](const GatedResidualParams&) { return std::string(); }, GatedResidualRef},
 });
 

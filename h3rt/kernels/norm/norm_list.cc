@@ -1,6 +1,7 @@
 #include <array>
 
 #include "h3rt/base/candidates.h"
+#include "h3rt/kernels/norm/cpu/norm_cpu.h"
 #include "h3rt/kernels/norm/norm.h"
 #include "h3rt/kernels/norm/norm_check.h"
 #include "h3rt/kernels/norm/ref/norm_ref.h"
@@ -14,12 +15,15 @@ std::string TakesAll(const Params& /*params*/) {
 }
 
 constexpr auto kRmsNorm = std::to_array<Candidate<RmsNormParams>>({
+    {"cpu", TakesAll<RmsNormParams>, RmsNormCpu},
     {"ref", TakesAll<RmsNormParams>, RmsNormRef},
 });
 constexpr auto kLayerNorm = std::to_array<Candidate<LayerNormParams>>({
+    {"cpu", TakesAll<LayerNormParams>, LayerNormCpu},
     {"ref", TakesAll<LayerNormParams>, LayerNormRef},
 });
 constexpr auto kGroupNorm = std::to_array<Candidate<GroupNormParams>>({
+    {"cpu", TakesAll<GroupNormParams>, GroupNormCpu},
     {"ref", TakesAll<GroupNormParams>, GroupNormRef},
 });
 
