@@ -386,6 +386,14 @@ absl::StatusOr<ConditionerConfig> ConditionerConfig::FromJson(const Json& json,
     if (!valid.ok()) return WithContext(valid, where);
     return c;
   }
+  if (json.is_object() && json.contains("_class_name") && json["_class_name"].is_string() &&
+      json["_class_name"] != kHashConditionerClass) {
+    // Another conditioner: its keys are its own, and whether it is built is not decided here.
+    c.class_name = json["_class_name"].get<std::string>();
+    const absl::Status valid = c.Validate();
+    if (!valid.ok()) return WithContext(valid, where);
+    return c;
+  }
   ConfigReader reader(json, kHashConditionerClass, where);
   reader.Read("text_dim", c.text_dim);
   reader.Read("seed", c.seed);
