@@ -10,7 +10,27 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Copies dimension d and below; the innermost dimension is one memcpy where both strides are 1.
+// One element after the other; kSize is a constant so that each copy is a plain load and store.
+template <size_t kSize>
+void CopyStrided(const std::byte* src, int64_t src_step, std::byte* dst, int64_t dst_step,
+                 int64_t n) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(dst + i * dst_step, src + i * src_step, kSize);
+}
+
+void CopyInnermost(int64_t size, const std::byte* src, int64_t src_stride, std::byte* dst,
+                   int64_t dst_stride, int64_t n) {
+  if (src_stride == 1 && dst_stride == 1) {
+    std::memcpy(dst, src, static_cast<size_t>(n * size));
+    return;
+  }
+  const auto copy = size == 1   ? CopyStrided<1>
+                    : size == 2 ? CopyStrided<2>
+                    : size == 4 ? CopyStrided<4>
+                                : CopyStrided<8>;
+  copy(src, src_stride * size, dst, dst_stride * size, n);
+}
+
+// Copies dimension d and below.
 void CopyDim(const ConstTensorView& from, const TensorView& to, int d, const std::byte* src,
              std::byte* dst) {
   const int64_t size = SizeOf(from.dtype());
@@ -18,9 +38,8 @@ void CopyDim(const ConstTensorView& from, const TensorView& to, int d, const std
     std::memcpy(dst, src, static_cast<size_t>(size));
     return;
   }
-  const bool innermost = d == from.rank() - 1;
-  if (innermost && from.stride(d) == 1 && to.stride(d) == 1) {
-    std::memcpy(dst, src, static_cast<size_t>(from.dim(d) * size));
+  if (d == from.rank() - 1) {
+    CopyInnermost(size, src, from.stride(d), dst, to.stride(d), from.dim(d));
     return;
   }
   for (int64_t i = 0; i < from.dim(d); ++i) {

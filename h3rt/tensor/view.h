@@ -69,9 +69,9 @@ class BasicTensorView {
 
   // True when the elements lie row-major without gaps. Extents of 1 may have any stride.
   bool contiguous() const {
+    if (elements() == 0) return true;
     int64_t expected = 1;
     for (int i = rank() - 1; i >= 0; --i) {
-      if (dim(i) == 0) return true;
       if (dim(i) != 1 && stride(i) != expected) return false;
       expected *= dim(i);
     }
