@@ -48,19 +48,11 @@ int cuDeviceGetName(char* name, int size, int device) {
 
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (Mode("lost") && device == 1) return 999;
-  switch (attribute) {
-    case 75:
-      *value = device == 0 ? 9 : 12;
-      return 0;
-    case 76:
-      *value = device == 0 ? 0 : 1;
-      return 0;
-    case 18:
-      *value = device == 0 ? 0 : 1;
-      return 0;
-    default:
-      return 1;
-  }
+  // Attributes 75 and 76 are the capability's halves, 18 says integrated.
+  constexpr int kAnswers[2][3] = {{9, 0, 0}, {12, 1, 1}};
+  if (attribute != 75 && attribute != 76 && attribute != 18) return 1;
+  *value = kAnswers[device == 0 ? 0 : 1][attribute == 18 ? 2 : attribute - 75];
+  return 0;
 }
 
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
