@@ -2,6 +2,8 @@
 PRESET ?= release
 NPROC := $(shell nproc)
 BUILD := build/$(PRESET)
+# A terminal shows ninja's progress on one line; a CI log would get a line a file.
+QUIET := $(if $(CI),-- --quiet)
 PROMPT ?= a lighthouse on a cliff at dusk, waves below, wind and gulls
 export PROMPT
 FUZZ_SECONDS ?= 300
@@ -29,8 +31,8 @@ setup-check:
 	@tools/setup.sh build check
 
 build: setup
-	cmake --preset $(PRESET) --log-level=WARNING
-	cmake --build --preset $(PRESET) --parallel $(NPROC)
+	cmake --preset $(PRESET) --log-level=WARNING >/dev/null
+	cmake --build --preset $(PRESET) --parallel $(NPROC) $(QUIET)
 	cmake --install $(BUILD) --prefix build >/dev/null
 
 demo: build
@@ -44,11 +46,11 @@ check: setup-check
 	@tools/check.sh
 
 tidy: setup-check
-	cmake --preset $(PRESET) --log-level=WARNING
+	cmake --preset $(PRESET) --log-level=WARNING >/dev/null
 	tools/check_compile tidy --tests --build $(BUILD)
 
 bench: setup
-	cmake --preset release --log-level=WARNING
+	cmake --preset release --log-level=WARNING >/dev/null
 	cmake --build --preset release --parallel $(NPROC) --target h3rt_benchmarks
 	@tools/run_benchmarks.sh build/release
 
@@ -63,7 +65,7 @@ cuda:
 	$(MAKE) test PRESET=cuda
 
 fuzz: setup-check
-	cmake --preset fuzz --log-level=WARNING
+	cmake --preset fuzz --log-level=WARNING >/dev/null
 	cmake --build --preset fuzz --parallel $(NPROC) --target h3rt_fuzzers
 	@tools/run_fuzzers.sh build/fuzz $(FUZZ_SECONDS)
 

@@ -48,7 +48,7 @@ check_format() {
 }
 
 configure() {
-  cmake --preset release --log-level=WARNING
+  cmake --preset release --log-level=WARNING >/dev/null && echo "configured build/release"
 }
 
 # The nvcc that the cuda preset would take, when it is version 13 or newer.
@@ -67,7 +67,7 @@ find_nvcc() {
 }
 
 check_device_code() {
-  CUDACXX="$1" cmake --preset cuda --log-level=WARNING &&
+  CUDACXX="$1" cmake --preset cuda --log-level=WARNING >/dev/null &&
     cmake --build --preset cuda --parallel "$jobs" --target h3rt_device_code cuda_test device_test &&
     python3 -B tools/check_resources --budget h3rt/device/resource_budget.json build/cuda
 }
