@@ -240,7 +240,8 @@ TEST(ClipReader, WhatIsNoClipIsATypedError) {
                         Tones(29600, 440, 1000).view(), {})
                   .ok());
   const std::string whole = ReadFile(folder.File("a.mp4")).value();
-  for (const size_t n : {size_t{8}, size_t{100}, size_t{1000}}) {
+  for (const size_t n :
+       {size_t{8}, size_t{100}, size_t{1000}, whole.size() / 2, whole.size() - 1}) {
     ASSERT_TRUE(WriteFileAtomically(folder.File("cut.mp4"), whole.substr(0, n)).ok());
     EXPECT_EQ(ReadClip(folder.File("cut.mp4"), {}).status().code(), absl::StatusCode::kDataLoss)
         << n;

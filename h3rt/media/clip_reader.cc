@@ -114,6 +114,9 @@ absl::StatusOr<Clip> Read(const std::string& path, const ClipReadOptions& option
                               .where = path});
   }
   if (code != H3RT_MEDIA_OK) return StatusOfModule(error, path);
+  if (video && collector.clip.has_video && collector.clip.frames.empty()) {
+    return DataLoss({.what = "clip is damaged", .got = "no picture in it", .where = path});
+  }
   if (audio && collector.clip.has_audio) {
     const auto n = static_cast<int64_t>(collector.left.size());
     H3RT_ASSIGN_OR_RETURN(collector.clip.audio, Tensor::Create(DType::kF32, Shape{2, n}));

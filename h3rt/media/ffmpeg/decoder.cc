@@ -108,6 +108,22 @@ int32_t ReportTags(Reader& r) {
   return H3RT_MEDIA_OK;
 }
 
+// True when the index names samples beyond the end of the file. Without this a clip that was cut
+// short would read as a shorter clip.
+bool IsCutShort(const AVFormatContext* input) {
+  const int64_t size = input->pb == nullptr ? -1 : avio_size(input->pb);
+  if (size < 0) return false;
+  for (unsigned i = 0; i < input->nb_streams; ++i) {
+    AVStream* stream = input->streams[i];
+    const int entries = avformat_index_get_entries_count(stream);
+    for (int k = 0; k < entries; ++k) {
+      const AVIndexEntry* entry = avformat_index_get_entry(stream, k);
+      if (entry != nullptr && entry->pos + entry->size > size) return true;
+    }
+  }
+  return false;
+}
+
 int32_t Open(Reader& r, const char* path) {
   // "file:" and the whitelist: a name such as "http://..." or a playlist reaches nothing else.
   const std::string url = std::string("file:") + path;
@@ -133,6 +149,9 @@ int32_t Open(Reader& r, const char* path) {
   }
   if (r.video_stream == nullptr && r.audio_stream == nullptr) {
     return Fail(r.error, H3RT_MEDIA_DATA_LOSS, "the file holds neither video nor sound");
+  }
+  if (IsCutShort(input)) {
+    return Fail(r.error, H3RT_MEDIA_DATA_LOSS, "the clip is cut short");
   }
   return H3RT_MEDIA_OK;
 }

@@ -229,6 +229,9 @@ int32_t OpenFile(H3rtMediaWriter* writer, const H3rtMediaClipSpec& spec, H3rtMed
     }
   }
   AVDictionary* options = nullptr;
+  // A common multiple of 24 and 32,000, so that neither duration is rounded; the default counts
+  // milliseconds.
+  av_dict_set(&options, "movie_timescale", "96000", 0);
   av_dict_set(&options, "movflags", "+faststart+use_metadata_tags", 0);
   result = avformat_write_header(format, &options);
   av_dict_free(&options);
