@@ -1,0 +1,106 @@
+#include "cli.h"
+
+#include <charconv>
+#include <csignal>
+
+#include "h3rt/base/env.h"
+#include "h3rt/cuda/device_info.h"
+
+namespace h3rt::cli {
+namespace {
+
+constexpr int kMaxThreads = 4096;
+
+void HandleSignal(int signal) {
+  GlobalCancel().Cancel();
+  std::signal(signal, SIG_DFL);  // the next one is not waited for
+}
+
+}  // namespace
+
+void AddJsonFlag(CLI::App& command, Invocation& invocation) {
+  command.add_flag("--json", invocation.json,
+                   "Print the result as one JSON object on standard output");
+}
+
+void AddComputeFlags(CLI::App& command, ComputeOptions& options) {
+  command
+      .add_option("--threads", options.threads,
+                  "Threads to use; results do not depend on it. Default: H3RT_THREADS, else all")
+      ->check(CLI::Range(1, kMaxThreads));
+  command
+      .add_option("--device", options.device,
+                  "auto, cpu or cuda[:N]; auto takes the first device that this build runs on")
+      ->capture_default_str();
+  command.add_option("--impl", options.impls,
+                     "OP=NAME: run an op with a named implementation instead of the first that "
+                     "supports the problem (repeatable), for example attention=ref");
+}
+
+absl::StatusOr<int> ResolveThreads(const ComputeOptions& options) {
+  if (options.threads > 0) return options.threads;
+  const std::optional<std::string> text = GetEnv(EnvVar::kThreads);
+  if (!text) return ThreadPool::HardwareThreads();
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), threads);
+  if (error != std::errc() || end != text->data() + text->size() || threads < 1 ||
+      threads > kMaxThreads) {
+    return InvalidArgument({.what = "environment variable H3RT_THREADS",
+                            .got = *text,
+                            .wanted = "1 to " + std::to_string(kMaxThreads)});
+  }
+  return threads;
+}
+
+absl::Status CheckDevice(const ComputeOptions& options) {
+  const std::string& device = options.device;
+  if (device == "auto" || device == "cpu") return absl::OkStatus();
+  int index = 0;
+  bool valid = device == "cuda";
+  if (device.rfind("cuda:", 0) == 0) {
+    const auto [end, error] =
+        std::from_chars(device.data() + 5, device.data() + device.size(), index);
+    valid = error == std::errc() && end == device.data() + device.size() && index >= 0;
+  }
+  if (!valid) {
+    return InvalidArgument({.what = "--device", .got = device, .wanted = "auto, cpu or cuda[:N]"});
+  }
+  H3RT_ASSIGN_OR_RETURN(const DeviceList list, ListDevices());
+  if (static_cast<size_t>(index) >= list.devices.size()) {
+    return FailedPrecondition({.what = "no such device",
+                               .got = device,
+                               .wanted = std::to_string(list.devices.size()) +
+                                         " device(s) present" +
+                                         (list.reason.empty() ? "" : ": " + list.reason)});
+  }
+  return Unimplemented({.what = "the model does not run on CUDA in this build",
+                        .got = device,
+                        .wanted = "--device cpu",
+                        .where = "h3rt doctor lists what each device would need"});
+}
+
+absl::Status ParseSize(const std::string& text, int64_t& width, int64_t& height) {
+  const char* const end = text.data() + text.size();
+  const auto [after_width, width_error] = std::from_chars(text.data(), end, width);
+  if (width_error == std::errc() && after_width != end && *after_width == 'x') {
+    const auto [after_height, height_error] = std::from_chars(after_width + 1, end, height);
+    if (height_error == std::errc() && after_height == end) return absl::OkStatus();
+  }
+  return InvalidArgument({.what = "--size", .got = text, .wanted = "WIDTHxHEIGHT, as 1344x768"});
+}
+
+CancelToken& GlobalCancel() {
+  static CancelToken token;
+  return token;
+}
+
+void InstallSignalHandler() {
+  GlobalCancel();  // constructed before a signal can want it
+  std::signal(SIGINT, HandleSignal);
+  std::signal(SIGTERM, HandleSignal);
+  // A closed pipe or a full disk is an error of a write, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+}  // namespace h3rt::cli

@@ -1,0 +1,110 @@
+// h3rt: parse the command line, call the library, map errors to exit codes.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+
+#include "cli.h"
+#include "h3rt/base/env.h"
+#include "h3rt/base/log.h"
+#include "h3rt/base/version.h"
+
+namespace h3rt::cli {
+namespace {
+
+constexpr char kFooter[] = R"(Exit codes:
+  0 done   1 it ran and the answer is no   2 invalid argument   3 not found or I/O
+  4 failed precondition (device, driver, tool)   5 unimplemented   6 memory or disk exhausted
+  7 data loss (corrupt file)   8 cancelled   9 inconclusive   10 nothing compared or measured
+  11 locked   12 refused: closed work   70 internal error)";
+
+std::string EnvironmentHelp() {
+  std::string text = "Environment (a flag wins over it):\n";
+  for (const EnvEntry& entry : EnvTable()) {
+    text += "  " + std::string(entry.name) + ": " + entry.help + "\n";
+  }
+  return text;
+}
+
+absl::Status SetLogLevelFromEnvironment() {
+  const std::string text = GetEnv(EnvVar::kLog).value_or("info");
+  const std::pair<const char*, LogLevel> levels[] = {{"debug", LogLevel::kDebug},
+                                                     {"info", LogLevel::kInfo},
+                                                     {"warning", LogLevel::kWarning},
+                                                     {"error", LogLevel::kError},
+                                                     {"silent", LogLevel::kSilent}};
+  for (const auto& [name, level] : levels) {
+    if (text != name) continue;
+    SetLogLevel(level);
+    return absl::OkStatus();
+  }
+  return InvalidArgument({.what = "environment variable H3RT_LOG",
+                          .got = text,
+                          .wanted = "debug, info, warning, error or silent"});
+}
+
+int Report(const absl::Status& status, bool json) {
+  const ExitCode code = ExitCodeOf(status);
+  std::fprintf(stderr, "h3rt: %s\n", MessageOf(status).c_str());
+  if (json) {
+    const Json object = {
+        {"ok", false}, {"exit_code", static_cast<int>(code)}, {"error", MessageOf(status)}};
+    std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+  }
+  return static_cast<int>(code);
+}
+
+bool WantsJson(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") == 0) return true;
+  }
+  return false;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app{"h3rt: MiniMax-H3 video with sound, natively"};
+  app.set_version_flag("--version", std::string("h3rt ") + kVersion);
+  app.require_subcommand(1);
+  app.footer(EnvironmentHelp() + "\n" + kFooter);
+  Invocation invocation;
+  AddGenerate(app, invocation);
+  AddInspect(app, invocation);
+  AddParity(app, invocation);
+  AddDoctor(app, invocation);
+  AddMakeModel(app, invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success, std::cout, std::cerr);
+  } catch (const CLI::ParseError& error) {
+    return Report(InvalidArgument({.what = error.what(), .where = "h3rt --help lists the flags"}),
+                  WantsJson(argc, argv));
+  }
+  if (const absl::Status status = SetLogLevelFromEnvironment(); !status.ok()) {
+    return Report(status, invocation.json);
+  }
+  InstallSignalHandler();
+  const absl::StatusOr<Outcome> outcome = invocation.run();
+  if (!outcome.ok()) return Report(outcome.status(), invocation.json);
+  if (invocation.json) {
+    std::cout << outcome->json.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+    if (!std::cout) {
+      return Report(IoError({.what = "cannot write the result to standard output"}), false);
+    }
+  }
+  return static_cast<int>(outcome->code);
+}
+
+}  // namespace
+}  // namespace h3rt::cli
+
+int main(int argc, char** argv) {
+  // Nothing of ours throws; a library that does in a place we did not foresee is an internal error.
+  try {
+    return h3rt::cli::Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "h3rt: internal error: %s\n", error.what());
+    return static_cast<int>(h3rt::ExitCode::kInternal);
+  }
+}

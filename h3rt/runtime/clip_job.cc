@@ -1,0 +1,93 @@
+#include "h3rt/runtime/clip_job.h"
+
+#include "h3rt/base/file.h"
+#include "h3rt/base/version.h"
+#include "h3rt/media/clip_writer.h"
+#include "h3rt/media/contact_sheet.h"
+#include "h3rt/media/image.h"
+#include "h3rt/media/wav.h"
+#include "h3rt/runtime/request_files.h"
+
+namespace h3rt {
+namespace {
+
+// Long work must not end at a folder that was never there: makes and discards a temporary file.
+absl::Status CheckOutputs(const ClipOutputs& outputs) {
+  for (const std::string* path : {&outputs.clip, &outputs.sheet, &outputs.wav, &outputs.latents}) {
+    if (path->empty()) continue;
+    const absl::StatusOr<PendingFile> probe = PendingFile::Create(*path);
+    if (!probe.ok()) return WithContext(probe.status(), *path);
+  }
+  return absl::OkStatus();
+}
+
+ClipOptions OptionsOf(const Session& session, const GenerateRequest& request,
+                      const CancelToken* cancel) {
+  ClipOptions options;
+  options.width = request.width;
+  options.height = request.height;
+  options.frames = request.frames;
+  options.cancel = cancel;
+  options.metadata.prompt = request.prompt;
+  options.metadata.seed = request.seed;
+  options.metadata.forwards = request.forwards;
+  options.metadata.model_hash = session.model_hash();
+  options.metadata.h3rt_version = kVersion;
+  return options;
+}
+
+absl::Status WriteOutputs(const Session& session, const GenerateRequest& request,
+                          const ClipOutputs& outputs, const GenerateResult& result,
+                          const CancelToken* cancel, ClipJobResult& job) {
+  // Latents first: they are small, and from them everything else can be made again.
+  if (!outputs.latents.empty()) {
+    H3RT_RETURN_IF_ERROR(WriteLatents(outputs.latents, result));
+    job.files.push_back(outputs.latents);
+  }
+  if (!outputs.clip.empty()) {
+    H3RT_ASSIGN_OR_RETURN(WrittenClip written,
+                          WriteClip(outputs.clip, result.frames.view(), result.samples.view(),
+                                    OptionsOf(session, request, cancel)));
+    job.files.insert(job.files.end(), written.files.begin(), written.files.end());
+    if (written.fallback) job.notes.push_back(written.note);
+  }
+  if (!outputs.wav.empty()) {
+    H3RT_RETURN_IF_ERROR(
+        WriteWav(outputs.wav, result.samples.view(), kClipSampleRate, WavFormat::kPcm16));
+    job.files.push_back(outputs.wav);
+  }
+  if (!outputs.sheet.empty()) {
+    H3RT_ASSIGN_OR_RETURN(const RgbImage sheet, MakeContactSheet(result.frames.view(), {}));
+    const absl::Status status = WritePng(outputs.sheet, sheet);
+    if (absl::IsFailedPrecondition(status)) {  // no FFmpeg: the clip is what matters
+      job.notes.push_back("no contact sheet: " + MessageOf(status));
+    } else {
+      H3RT_RETURN_IF_ERROR(status);
+      job.files.push_back(outputs.sheet);
+    }
+  }
+  if (!outputs.frames.empty()) {
+    H3RT_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                          WritePngFrames(outputs.frames, result.frames.view(), cancel));
+    job.files.insert(job.files.end(), paths.begin(), paths.end());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ClipJobResult> RunClipJob(Session& session, const GenerateRequest& request,
+                                         const ClipOutputs& outputs, const ProgressSink& progress,
+                                         const CancelToken* cancel) {
+  H3RT_RETURN_IF_ERROR(CheckOutputs(outputs));
+  ClipJobResult job;
+  H3RT_ASSIGN_OR_RETURN(const GenerateResult result, session.Generate(request, progress, cancel));
+  job.stages = result.stages;
+  ProgressMeter meter("write", 1, progress);
+  H3RT_RETURN_IF_ERROR(WriteOutputs(session, request, outputs, result, cancel, job));
+  meter.Step(1);
+  job.stages.push_back({"write", meter.seconds()});
+  return job;
+}
+
+}  // namespace h3rt

@@ -1,0 +1,503 @@
+#include "h3rt/runtime/session.h"
+
+#include <cmath>
+#include <utility>
+
+#include "h3rt/base/json.h"
+#include "h3rt/io/inspect.h"
+#include "h3rt/io/model_folder.h"
+#include "h3rt/model/audio_vae/audio_vae.h"
+#include "h3rt/model/packing/packing.h"
+#include "h3rt/model/schedule/schedule.h"
+#include "h3rt/model/text/conditioner.h"
+#include "h3rt/runtime/keyframes.h"
+#include "h3rt/runtime/memory.h"
+#include "h3rt/runtime/sampler.h"
+#include "h3rt/runtime/weight_sizes.h"
+
+namespace h3rt {
+namespace {
+
+// Sizes that would only ever be a mistake, far above anything the model was made for.
+constexpr int64_t kMaxEdge = 16384;
+constexpr int64_t kMaxClipFrames = 17 * 1000 + 5;
+constexpr int64_t kMaxForwards = 10000;
+
+struct LoadedDit {
+  TransformerCheckpoint checkpoint;
+  std::optional<Dit> model;
+};
+struct LoadedVideoVae {
+  VideoVaeCheckpoint checkpoint;
+  std::optional<VideoVae> model;
+};
+struct LoadedAudioVae {
+  AudioVaeCheckpoint checkpoint;
+  std::optional<AudioVae> model;
+};
+
+absl::Status CheckFinite(const Tensor& tensor, const char* what) {
+  const float* x = tensor.as<float>();
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    if (std::isfinite(x[i])) continue;
+    return InvalidArgument({.what = std::string(what) + " has a value that is not finite",
+                            .got = std::to_string(x[i]) + " at element " + std::to_string(i)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTensor(const Tensor& tensor, const Shape& wanted, const char* what) {
+  if (tensor.empty()) return absl::OkStatus();
+  if (tensor.dtype() != DType::kF32 || tensor.shape() != wanted) {
+    return InvalidArgument(
+        {.what = what,
+         .got = std::string(NameOf(tensor.dtype())) + " " + tensor.shape().ToString(),
+         .wanted = "F32 " + wanted.ToString()});
+  }
+  return CheckFinite(tensor, what);
+}
+
+absl::Status CheckRange(int64_t value, int64_t lowest, int64_t highest, const char* what) {
+  if (value >= lowest && value <= highest) return absl::OkStatus();
+  return InvalidArgument({.what = what,
+                          .got = std::to_string(value),
+                          .wanted = std::to_string(lowest) + " to " + std::to_string(highest)});
+}
+
+// The parts of a clip's geometry that every stage needs.
+struct Geometry {
+  int64_t latent_frames = 0;
+  int64_t latent_height = 0;
+  int64_t latent_width = 0;
+  int64_t audio_latents = 0;
+  int64_t keyframes = 0;
+};
+
+Geometry GeometryOf(const GenerateRequest& request, const VideoVaeConfig& vae) {
+  return {.latent_frames = LatentFrames(request.frames),
+          .latent_height = request.height / vae.spatial_factor(),
+          .latent_width = request.width / vae.spatial_factor(),
+          .audio_latents = AudioLatents(request.frames),
+          .keyframes = static_cast<int64_t>(!request.first_frame.empty()) +
+                       static_cast<int64_t>(!request.last_frame.empty())};
+}
+
+}  // namespace
+
+struct Session::Impl {
+  explicit Impl(int threads) : pool(threads) {}
+
+  SessionOptions options;
+  ModelFolder folder;
+  std::string hash;
+  ModelDefaults defaults;
+  DitConfig dit_config;
+  VideoVaeConfig video_config;
+  AudioVaeConfig audio_config;
+  std::unique_ptr<Conditioner> conditioner;  // null: only prompt_embeds can be used
+  absl::Status conditioner_status;
+  ModelWeightSizes sizes;
+  ThreadPool pool;
+
+  // Opened by the first stage that needs them and kept.
+  std::unique_ptr<LoadedDit> dit;
+  std::unique_ptr<LoadedVideoVae> video_vae;
+  std::unique_ptr<LoadedAudioVae> audio_vae;
+
+  absl::Status ReadFolder(const std::string& model_dir);
+  absl::Status CheckParts() const;
+  absl::Status ReadConditioner();
+  absl::StatusOr<const Dit*> LoadDit();
+  absl::StatusOr<const VideoVae*> LoadVideoVae();
+  absl::StatusOr<const AudioVae*> LoadAudioVae();
+  absl::StatusOr<ConditionerOutput> EncodePrompt(const GenerateRequest& request,
+                                                 const Geometry& geometry,
+                                                 const ExecContext& context) const;
+  absl::Status Denoise(const GenerateRequest& request, const Geometry& geometry,
+                       const std::vector<Tensor>& conditions, TorchGenerator& generator,
+                       const ExecContext& context, const ProgressSink& progress,
+                       GenerateResult& result);
+  absl::Status Decode(const ExecContext& context, const ProgressSink& progress,
+                      GenerateResult& result);
+};
+
+absl::StatusOr<const Dit*> Session::Impl::LoadDit() {
+  if (dit == nullptr) {
+    auto loaded = std::make_unique<LoadedDit>();
+    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenTransformer(folder.transformer, options.load));
+    H3RT_ASSIGN_OR_RETURN(Dit model,
+                          Dit::Create(loaded->checkpoint.config, loaded->checkpoint.weights));
+    loaded->model.emplace(std::move(model));
+    dit = std::move(loaded);
+  }
+  return &*dit->model;
+}
+
+absl::StatusOr<const VideoVae*> Session::Impl::LoadVideoVae() {
+  if (video_vae == nullptr) {
+    auto loaded = std::make_unique<LoadedVideoVae>();
+    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenVideoVae(folder.video_vae, options.load));
+    H3RT_ASSIGN_OR_RETURN(VideoVae model,
+                          VideoVae::Create(loaded->checkpoint.config, loaded->checkpoint.weights));
+    loaded->model.emplace(std::move(model));
+    video_vae = std::move(loaded);
+  }
+  return &*video_vae->model;
+}
+
+absl::StatusOr<const AudioVae*> Session::Impl::LoadAudioVae() {
+  if (audio_vae == nullptr) {
+    auto loaded = std::make_unique<LoadedAudioVae>();
+    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenAudioVae(folder.audio_vae, options.load));
+    H3RT_ASSIGN_OR_RETURN(AudioVae model,
+                          AudioVae::Create(loaded->checkpoint.config, loaded->checkpoint.weights));
+    loaded->model.emplace(std::move(model));
+    audio_vae = std::move(loaded);
+  }
+  return &*audio_vae->model;
+}
+
+absl::StatusOr<ConditionerOutput> Session::Impl::EncodePrompt(const GenerateRequest& request,
+                                                              const Geometry& geometry,
+                                                              const ExecContext& context) const {
+  if (!request.prompt_embeds.empty()) {
+    ConditionerOutput output;
+    H3RT_ASSIGN_OR_RETURN(output.embeds, Tensor::Copy(request.prompt_embeds.view()));
+    output.tags = request.prompt_tags;
+    if (output.tags.empty()) {
+      output.tags.assign(static_cast<size_t>(output.embeds.shape()[0]),
+                         static_cast<int32_t>(RowTag::kText));
+    }
+    return output;
+  }
+  if (conditioner == nullptr) return conditioner_status;
+  return conditioner->Encode({.prompt = request.prompt,
+                              .keyframes = geometry.keyframes,
+                              .cells_high = geometry.latent_height / 2,
+                              .cells_wide = geometry.latent_width / 2},
+                             context);
+}
+
+absl::Status Session::Impl::Denoise(const GenerateRequest& request, const Geometry& geometry,
+                                    const std::vector<Tensor>& conditions,
+                                    TorchGenerator& generator, const ExecContext& context,
+                                    const ProgressSink& progress, GenerateResult& result) {
+  H3RT_ASSIGN_OR_RETURN(ConditionerOutput text, EncodePrompt(request, geometry, context));
+  std::vector<RowTag> tags;
+  tags.reserve(text.tags.size());
+  for (const int32_t tag : text.tags) tags.push_back(static_cast<RowTag>(tag));
+  H3RT_ASSIGN_OR_RETURN(const PackedLayout layout,
+                        BuildLayout({.text_rows = text.embeds.shape()[0],
+                                     .text_tags = tags,
+                                     .latent_frames = geometry.latent_frames,
+                                     .latent_height = geometry.latent_height,
+                                     .latent_width = geometry.latent_width,
+                                     .audio_latents = geometry.audio_latents,
+                                     .first_frame = !request.first_frame.empty(),
+                                     .last_frame = !request.last_frame.empty()}));
+  H3RT_ASSIGN_OR_RETURN(
+      SamplerState state,
+      SamplerState::Draw({.video_channels = dit_config.in_channels,
+                          .audio_channels = dit_config.audio_in_channels,
+                          .latent_frames = geometry.latent_frames,
+                          .latent_height = geometry.latent_height,
+                          .latent_width = geometry.latent_width,
+                          .audio_latents = geometry.audio_latents},
+                         conditions, request.latents, request.audio_latents, generator));
+  if (request.forwards > 0) {
+    H3RT_ASSIGN_OR_RETURN(const Dit* model, LoadDit());
+    H3RT_ASSIGN_OR_RETURN(const Schedule video_schedule,
+                          MakeSchedule(request.forwards, folder.scheduler.shift));
+    H3RT_ASSIGN_OR_RETURN(const Schedule audio_schedule,
+                          MakeSchedule(request.forwards, folder.audio_scheduler.shift));
+    const SamplerInputs inputs = {.dit = model,
+                                  .layout = &layout,
+                                  .text = text.embeds.view(),
+                                  .video_schedule = &video_schedule,
+                                  .audio_schedule = &audio_schedule,
+                                  .precision = options.precision,
+                                  .adaln_done = [this] { dit->checkpoint.weights.ReleasePages(); },
+                                  .after_step = {}};
+    H3RT_RETURN_IF_ERROR(RunSampler(inputs, state, context, progress));
+    dit->checkpoint.weights.ReleasePages();
+  }
+  H3RT_ASSIGN_OR_RETURN(result.latents, state.VideoLatents());
+  H3RT_ASSIGN_OR_RETURN(result.audio_latents, state.AudioLatents());
+  return absl::OkStatus();
+}
+
+absl::Status Session::Impl::Decode(const ExecContext& context, const ProgressSink& progress,
+                                   GenerateResult& result) {
+  H3RT_ASSIGN_OR_RETURN(const VideoVae* video, LoadVideoVae());
+  {
+    H3RT_ASSIGN_OR_RETURN(Tensor z, Tensor::Copy(result.latents.view()));
+    video->Denormalize(z.view());
+    std::optional<ProgressMeter> meter;
+    const VaeProgress tiles = [&](int64_t done, int64_t total) {
+      if (!meter) meter.emplace("decode video", total, progress);
+      meter->Step(done);
+      return absl::OkStatus();
+    };
+    H3RT_ASSIGN_OR_RETURN(result.frames, video->Decode(z.view(), options.tiling, context, tiles));
+  }
+  DenormalizePixels(result.frames.view());
+  video_vae->checkpoint.weights.ReleasePages();
+
+  ProgressMeter meter("decode audio", 1, progress);
+  H3RT_ASSIGN_OR_RETURN(const AudioVae* audio, LoadAudioVae());
+  H3RT_ASSIGN_OR_RETURN(Tensor z, Tensor::Copy(result.audio_latents.view()));
+  audio->Denormalize(z.view());
+  H3RT_ASSIGN_OR_RETURN(result.samples, audio->Decode(z.view(), context));
+  audio_vae->checkpoint.weights.ReleasePages();
+  meter.Step(1);
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::StatusOr<ModelDefaults> ReadDefaults(const std::string& root) {
+  ModelDefaults defaults;
+  const std::string path = root + "/modular_model_index.json";
+  const absl::StatusOr<Json> index = ReadJsonFile(path);
+  if (absl::IsNotFound(index.status())) return defaults;
+  if (!index.ok()) return index.status();
+  if (!index->is_object() || !index->contains("h3rt") || !(*index)["h3rt"].is_object() ||
+      !(*index)["h3rt"].contains("defaults")) {
+    return defaults;
+  }
+  const Json& stated = (*index)["h3rt"]["defaults"];
+  H3RT_ASSIGN_OR_RETURN(defaults.width, JsonInt(stated, "width", path));
+  H3RT_ASSIGN_OR_RETURN(defaults.height, JsonInt(stated, "height", path));
+  H3RT_ASSIGN_OR_RETURN(defaults.frames, JsonInt(stated, "frames", path));
+  H3RT_ASSIGN_OR_RETURN(defaults.forwards, JsonInt(stated, "forwards", path));
+  return defaults;
+}
+
+// The configuration of one network, from headers alone. What the loader would refuse is refused now
+// and not after the stages before it have run: `open` is called for its error.
+template <typename Config, typename OpenFunction>
+absl::StatusOr<Config> ReadConfig(const std::string& path, const OpenFunction& open) {
+  H3RT_ASSIGN_OR_RETURN(const InspectReport report, Inspect(path));
+  if (report.components.size() != 1 || !report.components[0].ok() ||
+      report.components[0].config.is_null()) {
+    const auto opened = open();
+    if (!opened.ok()) return opened.status();
+    return opened->config;
+  }
+  return Config::FromJson(report.components[0].config, path);
+}
+
+}  // namespace
+
+absl::Status Session::Impl::ReadFolder(const std::string& model_dir) {
+  H3RT_ASSIGN_OR_RETURN(
+      folder, ModelFolder::Open(model_dir, {.transformer = "transformer", .allow_missing = true}));
+  if (!options.transformer.empty()) folder.transformer = options.transformer;
+  if (!options.video_vae.empty()) folder.video_vae = options.video_vae;
+  if (!options.audio_vae.empty()) folder.audio_vae = options.audio_vae;
+  for (const auto& [path, name] :
+       {std::pair<const std::string&, const char*>{folder.transformer, "transformer"},
+        {folder.video_vae, "video VAE"},
+        {folder.audio_vae, "audio VAE"}}) {
+    if (!path.empty()) continue;
+    return NotFound({.what = std::string("the model has no ") + name, .where = model_dir});
+  }
+  H3RT_ASSIGN_OR_RETURN(dit_config, ReadConfig<DitConfig>(folder.transformer, [this] {
+                          return OpenTransformer(folder.transformer, options.load);
+                        }));
+  H3RT_ASSIGN_OR_RETURN(video_config, ReadConfig<VideoVaeConfig>(folder.video_vae, [this] {
+                          return OpenVideoVae(folder.video_vae, options.load);
+                        }));
+  H3RT_ASSIGN_OR_RETURN(audio_config, ReadConfig<AudioVaeConfig>(folder.audio_vae, [this] {
+                          return OpenAudioVae(folder.audio_vae, options.load);
+                        }));
+  H3RT_RETURN_IF_ERROR(CheckParts());
+  H3RT_ASSIGN_OR_RETURN(defaults, ReadDefaults(folder.root));
+  H3RT_ASSIGN_OR_RETURN(hash, ModelHash(folder));
+  H3RT_ASSIGN_OR_RETURN(sizes, MeasureWeights(folder.transformer, folder.video_vae,
+                                              folder.audio_vae, options.load.dequantized));
+  return ReadConditioner();
+}
+
+// The three networks have to fit each other.
+absl::Status Session::Impl::CheckParts() const {
+  if (dit_config.in_channels != video_config.latent_channels) {
+    return InvalidArgument({.what = "latent channels of transformer and video VAE",
+                            .got = std::to_string(dit_config.in_channels) + " and " +
+                                   std::to_string(video_config.latent_channels),
+                            .wanted = "the same",
+                            .where = folder.root});
+  }
+  if (dit_config.audio_in_channels != audio_config.latent_channels) {
+    return InvalidArgument({.what = "latent channels of transformer and audio VAE",
+                            .got = std::to_string(dit_config.audio_in_channels) + " and " +
+                                   std::to_string(audio_config.latent_channels),
+                            .wanted = "the same",
+                            .where = folder.root});
+  }
+  if (video_config.spatial_factor() != 16 || video_config.temporal_factor() != 4) {
+    return InvalidArgument({.what = "compression of the video VAE",
+                            .got = std::to_string(video_config.spatial_factor()) + " and " +
+                                   std::to_string(video_config.temporal_factor()),
+                            .wanted = "16 in space and 4 in time",
+                            .where = folder.video_vae});
+  }
+  if (audio_config.hop() != 800 || audio_config.sampling_rate != 32000) {
+    return InvalidArgument({.what = "samples a latent and sampling rate of the audio VAE",
+                            .got = std::to_string(audio_config.hop()) + " and " +
+                                   std::to_string(audio_config.sampling_rate),
+                            .wanted = "800 and 32000",
+                            .where = folder.audio_vae});
+  }
+  return absl::OkStatus();
+}
+
+// A model without a conditioner, or with one that is not built, can still be driven by embeddings.
+absl::Status Session::Impl::ReadConditioner() {
+  const std::string& path = folder.text_encoder_config;
+  if (path.empty()) {
+    conditioner_status = FailedPrecondition({.what = "the model has no text conditioner",
+                                             .wanted = "--prompt-embeds",
+                                             .where = folder.root});
+    return absl::OkStatus();
+  }
+  H3RT_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  H3RT_ASSIGN_OR_RETURN(const ConditionerConfig config, ConditionerConfig::FromJson(json, path));
+  absl::StatusOr<std::unique_ptr<Conditioner>> made = MakeConditioner(config);
+  if (!made.ok()) {
+    conditioner_status = WithContext(made.status(), path);
+    return absl::OkStatus();
+  }
+  if ((*made)->text_dim() != dit_config.text_dim) {
+    return InvalidArgument({.what = "width of the text conditioner",
+                            .got = std::to_string((*made)->text_dim()),
+                            .wanted = std::to_string(dit_config.text_dim) + " of the transformer",
+                            .where = path});
+  }
+  conditioner = std::move(made).value();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& model_dir,
+                                                       const SessionOptions& options) {
+  const int threads = options.threads > 0 ? options.threads : ThreadPool::HardwareThreads();
+  auto impl = std::make_unique<Impl>(threads);
+  impl->options = options;
+  H3RT_RETURN_IF_ERROR(impl->ReadFolder(model_dir));
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+const DitConfig& Session::dit_config() const { return impl_->dit_config; }
+const VideoVaeConfig& Session::video_vae_config() const { return impl_->video_config; }
+const AudioVaeConfig& Session::audio_vae_config() const { return impl_->audio_config; }
+const ModelDefaults& Session::defaults() const { return impl_->defaults; }
+const std::string& Session::model_hash() const { return impl_->hash; }
+int Session::threads() const { return impl_->pool.threads(); }
+
+absl::Status Session::Check(const GenerateRequest& request) const {
+  H3RT_RETURN_IF_ERROR(CheckCanvas(request.width, request.height));
+  H3RT_RETURN_IF_ERROR(CheckFrames(request.frames));
+  H3RT_RETURN_IF_ERROR(CheckRange(request.width, 32, kMaxEdge, "width"));
+  H3RT_RETURN_IF_ERROR(CheckRange(request.height, 32, kMaxEdge, "height"));
+  H3RT_RETURN_IF_ERROR(CheckRange(request.frames, 5, kMaxClipFrames, "frames"));
+  const bool decode_only = !request.latents.empty() && !request.audio_latents.empty();
+  H3RT_RETURN_IF_ERROR(CheckRange(request.forwards, decode_only ? 0 : 1, kMaxForwards, "forwards"));
+  const Geometry g = GeometryOf(request, impl_->video_config);
+  H3RT_RETURN_IF_ERROR(
+      CheckTensor(request.latents,
+                  {impl_->dit_config.in_channels, g.latent_frames, g.latent_height, g.latent_width},
+                  "injected latents"));
+  H3RT_RETURN_IF_ERROR(CheckTensor(request.audio_latents,
+                                   {2, impl_->dit_config.audio_in_channels, g.audio_latents},
+                                   "injected audio_latents"));
+  const Shape image = {3, 1, request.height, request.width};
+  H3RT_RETURN_IF_ERROR(CheckTensor(request.first_frame, image, "first frame"));
+  H3RT_RETURN_IF_ERROR(CheckTensor(request.last_frame, image, "last frame"));
+  if (request.prompt_embeds.empty()) return absl::OkStatus();
+  const Shape& embeds = request.prompt_embeds.shape();
+  if (embeds.rank() != 2 || embeds[0] < 1 || embeds[1] != impl_->dit_config.text_dim) {
+    return InvalidArgument(
+        {.what = "prompt_embeds",
+         .got = embeds.ToString(),
+         .wanted = "[n, " + std::to_string(impl_->dit_config.text_dim) + "] with n of 1 or more"});
+  }
+  if (!request.prompt_tags.empty() &&
+      static_cast<int64_t>(request.prompt_tags.size()) != embeds[0]) {
+    return InvalidArgument({.what = "number of prompt tags",
+                            .got = std::to_string(request.prompt_tags.size()),
+                            .wanted = std::to_string(embeds[0])});
+  }
+  return CheckTensor(request.prompt_embeds, embeds, "prompt_embeds");
+}
+
+absl::StatusOr<MemoryPlan> Session::Plan(const GenerateRequest& request) const {
+  const Geometry geometry = GeometryOf(request, impl_->video_config);
+  const ExecContext context = {.pool = &impl_->pool, .cancel = nullptr, .impls = nullptr};
+  H3RT_ASSIGN_OR_RETURN(const ConditionerOutput text,
+                        impl_->EncodePrompt(request, geometry, context));
+  int64_t distinct = 0;
+  if (request.forwards > 0) {
+    H3RT_ASSIGN_OR_RETURN(const Schedule video,
+                          MakeSchedule(request.forwards, impl_->folder.scheduler.shift));
+    H3RT_ASSIGN_OR_RETURN(const Schedule audio,
+                          MakeSchedule(request.forwards, impl_->folder.audio_scheduler.shift));
+    distinct = static_cast<int64_t>(DistinctTimesteps(video, audio, geometry.keyframes > 0).size());
+  }
+  const ModelWeightSizes& sizes = impl_->sizes;
+  return MakePlan({.dit = impl_->dit_config,
+                   .video_vae = impl_->video_config,
+                   .audio_vae = impl_->audio_config,
+                   .dit_adaln = sizes.dit_adaln,
+                   .dit_rest = sizes.dit_rest,
+                   .vae_encoder = sizes.vae_encoder,
+                   .vae_decoder = sizes.vae_decoder,
+                   .audio_decoder = sizes.audio_decoder,
+                   .tiling = impl_->options.tiling,
+                   .width = request.width,
+                   .height = request.height,
+                   .frames = request.frames,
+                   .forwards = request.forwards,
+                   .text_rows = text.embeds.shape()[0],
+                   .distinct_timesteps = distinct,
+                   .keyframes = geometry.keyframes,
+                   .threads = impl_->pool.threads()});
+}
+
+absl::StatusOr<GenerateResult> Session::Generate(const GenerateRequest& request,
+                                                 const ProgressSink& progress,
+                                                 const CancelToken* cancel) {
+  H3RT_RETURN_IF_ERROR(Check(request));
+  H3RT_ASSIGN_OR_RETURN(const MemoryPlan plan, Plan(request));
+  H3RT_ASSIGN_OR_RETURN(const uint64_t available, AvailableMemory());
+  H3RT_RETURN_IF_ERROR(plan.CheckFits(available));
+
+  const ExecContext context = {
+      .pool = &impl_->pool, .cancel = cancel, .impls = &impl_->options.impls};
+  const Geometry geometry = GeometryOf(request, impl_->video_config);
+  GenerateResult result;
+  StageClock clock(progress, result.stages);
+  std::vector<Tensor> conditions;
+  if (geometry.keyframes > 0) {
+    H3RT_ASSIGN_OR_RETURN(const VideoVae* vae, impl_->LoadVideoVae());
+    ProgressMeter meter("keyframes", geometry.keyframes, clock.sink());
+    for (const Tensor* image : {&request.first_frame, &request.last_frame}) {
+      if (image->empty()) continue;
+      H3RT_ASSIGN_OR_RETURN(Tensor latents,
+                            EncodeKeyframe(*vae, *image, impl_->options.tiling, context));
+      conditions.push_back(std::move(latents));
+      meter.Step(static_cast<int64_t>(conditions.size()));
+    }
+    impl_->video_vae->checkpoint.weights.ReleasePages();
+  }
+  TorchGenerator generator(request.seed);
+  H3RT_RETURN_IF_ERROR(
+      impl_->Denoise(request, geometry, conditions, generator, context, clock.sink(), result));
+  H3RT_RETURN_IF_ERROR(impl_->Decode(context, clock.sink(), result));
+  clock.Finish();
+  return result;
+}
+
+}  // namespace h3rt

@@ -1,0 +1,28 @@
+// The documents are the help texts.
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+
+namespace h3rt::cli_test {
+namespace {
+
+TEST(Docs, EveryCommandsPageIsItsHelpText) {
+  for (const std::string command : {"generate", "inspect", "parity", "doctor", "make-model"}) {
+    const std::string page = ReadAll(H3RT_SOURCE_DIR "/docs/" + command + ".md");
+    const Run help = RunProgram({command, "--help"});
+    ASSERT_EQ(help.exit_code, 0);
+    ASSERT_FALSE(help.out.empty());
+    EXPECT_NE(page.find("```\n" + help.out + "```\n"), std::string::npos)
+        << "docs/" << command << ".md is old: run tools/make_docs.sh build/h3rt";
+  }
+}
+
+TEST(Docs, TheReadmeNamesEveryPage) {
+  const std::string readme = ReadAll(H3RT_SOURCE_DIR "/README.md");
+  for (const std::string command : {"generate", "inspect", "parity", "doctor", "make-model"}) {
+    EXPECT_NE(readme.find("docs/" + command + ".md"), std::string::npos) << command;
+  }
+}
+
+}  // namespace
+}  // namespace h3rt::cli_test

@@ -1,0 +1,296 @@
+// `generate`: legal sizes, files, errors, cancellation. The model is the embedded default.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "h3rt/base/json.h"
+#include "h3rt/io/safetensors.h"
+#include "h3rt/media/clip_reader.h"
+#include "h3rt/num/torch_rng.h"
+#include "h3rt/tensor/tensor.h"
+#include "tests/cli/program.h"
+
+namespace h3rt::cli_test {
+namespace {
+
+const std::string kModel = H3RT_SOURCE_DIR "/models/h3-tiny";
+
+// generate with the smallest clip that has every part, written into `folder`.
+std::vector<std::string> SmallClip(const TemporaryFolder& folder,
+                                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> args = {"generate",         "--model", kModel,       "--size", "32x32",
+                                   "--frames",         "5",       "--forwards", "1",      "--out",
+                                   folder / "clip.mp4"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+std::vector<std::string> WithPrompt(std::vector<std::string> args) {
+  args.insert(args.end(), {"--prompt", "a red circle moves left on a dark background"});
+  return args;
+}
+
+struct SizeCase {
+  std::vector<std::string> flags;
+  std::vector<std::string> named;  // all of these are in the message
+};
+
+TEST(Generate, RefusesIllegalLengthsAndNamesTheNearest) {
+  const TemporaryFolder folder;
+  const SizeCase cases[] = {
+      {{"--frames", "1"}, {"5"}},
+      {{"--frames", "4"}, {"5"}},
+      {{"--frames", "6"}, {"5", "22"}},
+      {{"--frames", "121"}, {"107", "124"}},
+      {{"--frames", "122"}, {"107", "124"}},
+      {{"--frames", "123"}, {"107", "124"}},
+      {{"--frames", "125"}, {"124", "141"}},
+      {{"--frames", "346"}, {"345", "362"}},
+      {{"--frames", "363"}, {"362", "379"}},
+      {{"--frames", "3600"}, {"3592", "3609"}},
+      {{"--frames", "-5"}, {"5"}},
+  };
+  for (const SizeCase& c : cases) {
+    std::vector<std::string> args = {"generate", "--model",          kModel, "--prompt", "x",
+                                     "--out",    folder / "clip.mp4"};
+    args.insert(args.end(), c.flags.begin(), c.flags.end());
+    const Run run = RunProgram(args);
+    EXPECT_EQ(run.exit_code, 2) << c.flags[1];
+    for (const std::string& name : c.named) {
+      EXPECT_NE(run.err.find(name), std::string::npos) << c.flags[1] << ": " << run.err;
+    }
+  }
+  EXPECT_TRUE(folder.Files().empty());
+}
+
+TEST(Generate, RefusesIllegalSizesBeforeAnyLoad) {
+  const SizeCase cases[] = {
+      {{"--size", "1056x592"}, {"576", "608"}},
+      {{"--size", "1345x767"}, {"1344", "768"}},
+      {{"--size", "31x32"}, {"32"}},
+      {{"--size", "0x32"}, {"32"}},
+      {{"--size", "32x0"}, {"32"}},
+      {{"--size", "32"}, {"WIDTHxHEIGHT"}},
+      {{"--size", "axb"}, {"WIDTHxHEIGHT"}},
+      {{"--size", "32x32x3"}, {"WIDTHxHEIGHT"}},
+      {{"--size", "-32x32"}, {"32"}},
+  };
+  for (const SizeCase& c : cases) {
+    // A model that does not exist: the size is refused before it is looked for.
+    std::vector<std::string> args = {"generate", "--model", "/no/such/model", "--prompt", "x"};
+    args.insert(args.end(), c.flags.begin(), c.flags.end());
+    const Run run = RunProgram(args);
+    EXPECT_EQ(run.exit_code, 2) << c.flags[1] << run.err;
+    for (const std::string& name : c.named) {
+      EXPECT_NE(run.err.find(name), std::string::npos) << c.flags[1] << ": " << run.err;
+    }
+  }
+  for (const char* legal : {"864x480", "1376x768"}) {
+    const Run run =
+        RunProgram({"generate", "--model", "/no/such/model", "--prompt", "x", "--size", legal});
+    EXPECT_EQ(run.exit_code, 3) << legal << ": " << run.err;
+  }
+}
+
+TEST(Generate, SecondsSnapUpAndSaySo) {
+  const TemporaryFolder folder;
+  const std::pair<const char*, int> cases[] = {
+      {"5.0", 124}, {"15.0", 362}, {"15.04", 362}, {"0.2", 5}};
+  for (const auto& [seconds, frames] : cases) {
+    std::vector<std::string> args = {"generate", "--model",   kModel,  "--prompt",
+                                     "x",        "--seconds", seconds, "--plan"};
+    const Run run = RunProgram(args);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.err.find(std::to_string(frames) + " frames"), std::string::npos) << run.err;
+  }
+  for (const char* bad : {"-1", "nan", "inf", "1e30", "abc"}) {
+    EXPECT_EQ(
+        RunProgram({"generate", "--model", kModel, "--prompt", "x", "--seconds", bad}).exit_code, 2)
+        << bad;
+  }
+}
+
+TEST(Generate, WritesEveryKindOfFile) {
+  const TemporaryFolder folder;
+  const Run run = RunProgram(WithPrompt(
+      SmallClip(folder, {"--frames", "22", "--sheet", folder / "sheet.png", "--png",
+                         folder / "frames", "--wav", folder / "sound.wav", "--save-latents",
+                         folder / "latents.safetensors", "--seed", "11", "--json"})));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json json = ParseJson(run.out, "generate").value();
+  EXPECT_EQ(json["files"].size(), 4u + 22u);
+  EXPECT_EQ(json["frames"].get<int>(), 22);
+  EXPECT_EQ(json["seed"].get<int>(), 11);
+  EXPECT_EQ(folder.Files(), (std::vector<std::string>{"clip.mp4", "frames", "latents.safetensors",
+                                                      "sheet.png", "sound.wav"}));
+  const auto metadata = ReadClipMetadata(folder / "clip.mp4");
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(metadata->prompt, "a red circle moves left on a dark background");
+  EXPECT_EQ(metadata->seed, 11u);
+  EXPECT_EQ(metadata->frames, 22);
+  EXPECT_EQ(metadata->forwards, 1);
+  EXPECT_EQ(metadata->model_hash, json["model_hash"].get<std::string>());
+  EXPECT_EQ(metadata->h3rt_version, "0.1.0");
+}
+
+TEST(Generate, SameSeedSameFilesForAnyNumberOfThreads) {
+  std::string first;
+  for (const char* threads : {"1", "2", "3", "8"}) {
+    const TemporaryFolder folder;
+    const Run run = RunProgram(WithPrompt(SmallClip(folder, {"--threads", threads})));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const std::string bytes = ReadAll(folder / "clip.mp4");
+    ASSERT_FALSE(bytes.empty());
+    if (first.empty()) first = bytes;
+    EXPECT_TRUE(bytes == first) << threads << " threads";
+  }
+}
+
+TEST(Generate, LatentsGoOutAndInAgain) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(RunProgram(WithPrompt(SmallClip(folder, {"--save-latents", folder / "l.safetensors",
+                                                     "--wav", folder / "a.wav"})))
+                .exit_code,
+            0);
+  const Run again =
+      RunProgram(WithPrompt({"generate", "--model", kModel, "--size", "32x32", "--frames", "5",
+                             "--forwards", "0", "--latents-in", folder / "l.safetensors", "--out",
+                             folder / "b.mp4", "--wav", folder / "b.wav"}));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(ReadAll(folder / "a.wav") == ReadAll(folder / "b.wav"));
+}
+
+// Every --*-in file that is not what it should be, and what is said of it.
+TEST(Generate, RefusesBadInputFiles) {
+  const TemporaryFolder folder;
+  WriteAll(folder / "text.png", "this is not a picture");
+  WriteAll(folder / "broken.safetensors", std::string("\x08\0\0\0\0\0\0\0{}", 10));
+  const auto embeds = [&](const char* name, const Shape& shape, float value) {
+    Tensor tensor = Tensor::Create(DType::kF32, shape).value();
+    for (int64_t i = 0; i < tensor.elements(); ++i) tensor.as<float>()[i] = 0.1f;
+    tensor.as<float>()[0] = value;
+    ASSERT_TRUE(WriteSafetensors(folder / name, {{"prompt_embeds", tensor.view()}}).ok());
+  };
+  embeds("wrong_width.safetensors", {4, 63}, 0.1f);
+  embeds("nan.safetensors", {4, 64}, std::numeric_limits<float>::quiet_NaN());
+  struct Case {
+    std::vector<std::string> flags;
+    int exit_code;
+    const char* named;
+  };
+  const Case cases[] = {
+      {{"--prompt", "x", "--first", folder / "text.png"}, 2, "text.png"},
+      {{"--prompt", "x", "--last", folder / "none.png"}, 3, "none.png"},
+      {{"--prompt-embeds", folder / "broken.safetensors"}, 7, "broken.safetensors"},
+      {{"--prompt-embeds", folder / "wrong_width.safetensors"}, 2, "63"},
+      {{"--prompt-embeds", folder / "nan.safetensors"}, 2, "nan"},
+      {{"--prompt-embeds", folder / "none.safetensors"}, 3, "none.safetensors"},
+      {{"--prompt", "x", "--latents-in", folder / "nan.safetensors"}, 2, "prompt_embeds"},
+      {{"--prompt", "x", "--prompt-embeds", folder / "nan.safetensors"}, 2, "prompt"},
+      {{"--prompt", ""}, 2, "prompt"},
+      {{"--prompt", "   "}, 2, "prompt"},
+      {{}, 2, "prompt"},
+      {{"--prompt", "\xff\xfe"}, 2, "UTF-8"},
+      {{"--prompt", "x", "--impl", "attention=nonsense"}, 2, "nonsense"},
+      {{"--prompt", "x", "--impl", "nonsense=ref"}, 2, "nonsense"},
+      {{"--prompt", "x", "--impl", "attention"}, 2, "OP=NAME"},
+      {{"--prompt", "x", "--device", "tpu"}, 2, "tpu"},
+      {{"--prompt", "x", "--device", "cuda"}, 4, "cuda"},
+      {{"--prompt", "x", "--seed", "-1"}, 2, "seed"},
+      {{"--prompt", "x", "--forwards", "-1"}, 2, "forwards"},
+      {{"--prompt", "x", "--threads", "0"}, 2, "threads"},
+  };
+  for (const Case& c : cases) {
+    const TemporaryFolder out;
+    const Run run = RunProgram(SmallClip(out, c.flags), {.env = {{"H3RT_FAKE_DEVICES", ""}}});
+    const std::string what = c.flags.empty() ? "no flags" : c.flags.back();
+    EXPECT_EQ(run.exit_code, c.exit_code) << what << ": " << run.err;
+    EXPECT_NE(run.err.find(c.named), std::string::npos) << what << ": " << run.err;
+    EXPECT_TRUE(out.Files().empty()) << what;
+  }
+}
+
+TEST(Generate, TenThousandWordsWork) {
+  const TemporaryFolder folder;
+  std::string prompt;
+  for (int i = 0; i < 10000; ++i) prompt += "word" + std::to_string(i) + " ";
+  const Run run = RunProgram(SmallClip(folder, {"--prompt", prompt}));
+  EXPECT_EQ(run.exit_code, 0) << run.err.substr(0, 2000);
+  EXPECT_EQ(folder.Files(), std::vector<std::string>{"clip.mp4"});
+}
+
+TEST(Generate, RefusesPathsThatCannotBeWrittenBeforeTheWork) {
+  const TemporaryFolder folder;
+  for (const std::string& out : {folder / "no/such/folder/clip.mp4", folder.path(),
+                                 std::string("/proc/clip.mp4"), folder / "clip.xyz"}) {
+    std::vector<std::string> args = {"generate", "--model", kModel,     "--prompt", "x",
+                                     "--size",   "32x32",   "--frames", "5",        "--forwards",
+                                     "1",        "--out",   out};
+    const Run run = RunProgram(args);
+    EXPECT_TRUE(run.exit_code == 3 || run.exit_code == 2) << out << ": " << run.err;
+    EXPECT_EQ(run.err.find("denoise"), std::string::npos) << "refused only after the work: " << out;
+  }
+  EXPECT_TRUE(folder.Files().empty());
+}
+
+TEST(Generate, AFullDiskLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  const Run run =
+      RunProgram(WithPrompt(SmallClip(folder, {"--frames", "22"})), {.file_limit_bytes = 4096});
+  EXPECT_EQ(run.exit_code, 6) << run.err;
+  EXPECT_TRUE(folder.Files().empty());
+}
+
+TEST(Generate, AnInterruptLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  const auto begin = std::chrono::steady_clock::now();
+  const Run run =
+      RunProgram(WithPrompt({"generate", "--model", kModel, "--size", "256x256", "--frames", "56",
+                             "--forwards", "500", "--out", folder / "clip.mp4"}),
+                 {.interrupt_after_s = 1.5});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(run.exit_code, 8) << run.err;
+  EXPECT_NE(run.err.find("cancelled"), std::string::npos) << run.err;
+  EXPECT_TRUE(folder.Files().empty());
+  EXPECT_LT(took.count(), 30) << "500 forwards take minutes";
+}
+
+TEST(Generate, RefusesWhatDoesNotFitIntoMemory) {
+  const TemporaryFolder folder;
+  const Run small =
+      RunProgram(WithPrompt(SmallClip(folder)), {.env = {{"H3RT_FAKE_MEMORY", "1000000"}}});
+  EXPECT_EQ(small.exit_code, 6) << small.err;
+  const Run huge = RunProgram(WithPrompt({"generate", "--model", kModel, "--size", "16384x16384",
+                                          "--frames", "345", "--out", folder / "clip.mp4"}));
+  EXPECT_EQ(huge.exit_code, 6) << huge.err;
+  EXPECT_NE(huge.err.find("needed"), std::string::npos) << huge.err;
+  EXPECT_TRUE(folder.Files().empty());
+}
+
+TEST(Generate, WithoutFfmpegItWritesY4mAndWavAndSaysSo) {
+  const TemporaryFolder folder;
+  const Run run = RunProgram(WithPrompt(SmallClip(folder, {"--sheet", folder / "sheet.png"})),
+                             {.env = {{"H3RT_MEDIA_LIBRARY", "none"}}});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(folder.Files(), (std::vector<std::string>{"clip.wav", "clip.y4m"}));
+  EXPECT_NE(run.err.find("FFmpeg"), std::string::npos) << run.err;
+}
+
+TEST(MakeModel, MakesAModelThatRunsAndIsTheSameEveryTime) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(RunProgram({"make-model", "--config", "mini", "--seed", "5", folder / "a"}).exit_code,
+            0);
+  ASSERT_EQ(RunProgram({"make-model", "--config", "mini", "--seed", "5", folder / "b"}).exit_code,
+            0);
+  const char* kFile = "/transformer/diffusion_pytorch_model.safetensors";
+  EXPECT_TRUE(ReadAll(folder / "a" + kFile) == ReadAll(folder / "b" + kFile));
+  const Run run =
+      RunProgram({"generate", "--model", folder / "a", "--prompt", "x", "--size", "32x32",
+                  "--frames", "5", "--forwards", "1", "--out", folder / "clip.mp4"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const Run again = RunProgram({"make-model", "--config", "mini", "--seed", "5", folder / "a"});
+  EXPECT_NE(again.exit_code, 0) << "a folder with a model in it is not overwritten";
+}
+
+}  // namespace
+}  // namespace h3rt::cli_test
