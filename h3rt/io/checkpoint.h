@@ -19,8 +19,11 @@ enum class CheckpointLayout {
 const char* NameOf(CheckpointLayout layout);
 
 struct LoadOptions {
-  std::optional<CheckpointLayout> layout;  // overrides what the keys say
-  DType dequantized = DType::kF32;         // F32 or BF16: what quantised linears become
+  // Overrides what the keys say. Nothing in an original file tells whether qkv is interleaved: by
+  // default shards with an index are (MiniMax's own), single files and quantised ones are not (all
+  // that circulate), and the decoder of the video VAE always is.
+  std::optional<CheckpointLayout> layout = {};
+  DType dequantized = DType::kF32;  // F32 or BF16 (rounded once): what quantised linears become
 };
 
 struct TransformerCheckpoint {
@@ -41,6 +44,19 @@ struct AudioVaeCheckpoint {
 // `path` is a .safetensors file, a folder with one, or a folder with an index and its shards. Every
 // key must be known and every expected key present with the right shape and a readable dtype;
 // otherwise the error names file, key, what is there and what was expected, and nothing is loaded.
+//
+// The configuration comes from config.json beside the weights when its _class_name is that of the
+// network, else from the shapes (spec h3 section 2.6). What shapes do not say is the released
+// model's: strides, norm groups and heads of the VAEs, eps and theta; a VAE of another geometry is
+// refused then.
+//
+// Weights are views of the mapped files. Copies are made of quantised linears (fp8 scaled, nvfp4,
+// int8_tensorwise with or without convrot: dequantised), of weight-norm pairs (folded), and of
+// tensors that the file does not align.
+//
+// Errors: kNotFound (file or shard), kDataLoss (corrupt, missing, unknown, odd), kInvalidArgument
+// (config.json or options), kUnimplemented (a quantisation format or dtype that is not read, by
+// name).
 absl::StatusOr<TransformerCheckpoint> OpenTransformer(const std::string& path,
                                                       const LoadOptions& options = {});
 absl::StatusOr<VideoVaeCheckpoint> OpenVideoVae(const std::string& path,

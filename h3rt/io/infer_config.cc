@@ -25,7 +25,11 @@ class Shapes {
   // Extent d of a tensor; 1 after an error, so that a caller may divide by it.
   int64_t Dim(const std::string& key, int d) {
     const SafetensorsEntry* entry = set_.Find(prefix_ + key);
-    if (entry != nullptr && d < entry->shape.rank() && entry->shape[d] > 0) return entry->shape[d];
+    // An empty tensor may claim any other extent; far below overflow is far beyond any model.
+    if (entry != nullptr && d < entry->shape.rank() && entry->shape[d] > 0 &&
+        entry->shape[d] <= INT32_MAX) {
+      return entry->shape[d];
+    }
     Fail(key, entry == nullptr ? "nothing" : entry->shape.ToString(),
          "a tensor of which the configuration can be read");
     return 1;

@@ -241,13 +241,12 @@ ModelConfigs MiniConfigs() {
   c.audio_vae.latent_dim = 64;
   c.audio_vae.num_heads = 2;
   c.audio_vae.decoder_dim = 128;
-  for (int i = 0; i < 24; ++i) {
-    c.video_vae.latents_mean.push_back((i - 10) / 50.0);
-    c.video_vae.latents_std.push_back((i + 40) / 50.0);
-  }
   for (int i = 0; i < 32; ++i) {
-    c.audio_vae.latents_mean.push_back(i / 100.0);
-    c.audio_vae.latents_std.push_back((i + 100) / 100.0);
+    // The fixture's own formulas, so that the values are equal to the last bit.
+    if (i < 24) c.video_vae.latents_mean.push_back(-0.2 + 0.02 * i);
+    if (i < 24) c.video_vae.latents_std.push_back(0.8 + 0.02 * i);
+    c.audio_vae.latents_mean.push_back(0.01 * i);
+    c.audio_vae.latents_std.push_back(1.0 + 0.01 * i);
   }
   return c;
 }

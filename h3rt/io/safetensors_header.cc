@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <tuple>
 #include <utility>
 
 #include "h3rt/base/json.h"
@@ -296,7 +297,8 @@ absl::Status CheckCoverage(const SafetensorsHeader& header, uint64_t data_size,
   order.reserve(header.entries.size());
   for (const Pair& item : header.entries) order.push_back(&item);
   std::sort(order.begin(), order.end(), [](const Pair* a, const Pair* b) {
-    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
+    return std::tie(a->second.begin, a->second.end, a->first) <
+           std::tie(b->second.begin, b->second.end, b->first);
   });
   uint64_t covered = 0;
   for (const Pair* item : order) {

@@ -1,11 +1,21 @@
 // The named weights of one network under their canonical names, whatever the file called them.
 //
-// Canonical names are those of the diffusers layout, except where a layout would force a copy:
-//   attn.to_q|to_k|to_v.weight   [inner, hidden], or [heads, head_dim, hidden] with a row stride
-//                                when the file interleaves heads (Linear takes both); .bias
-//                                likewise
-//   ff.gate.weight, ff.value.weight   the two halves of the fused first FFN layer (and .bias)
-//   audio VAE: weight-norm pairs are folded, `X.weight_g` + `X.weight_v` -> `X.weight`
+// Canonical names are those of the diffusers layout, except where that would force a copy:
+//   X.attn.to_q|to_k|to_v.weight   [inner, hidden], or [heads, head_dim, hidden] with a row stride
+//                                  when the file interleaves heads (Linear takes both); .bias
+//                                  likewise, [inner] or [heads, head_dim]
+//   X.ff.gate.weight, X.ff.value.weight   the two halves of the fused first FFN layer (and .bias in
+//                                  the video VAE, whose "up" half is the value)
+//   audio VAE: weight-norm pairs are folded, `X.weight_g` + `X.weight_v` -> `X.weight`, in double,
+//                                  rounded once to F32
+// X is transformer_blocks.I, token_refiner.refiner_blocks.I or decoder.transformer_blocks.I. A
+// pruned transformer has adaln_t_table [1025, rank] instead of time_embedder.*.
+// Not kept: rope.inv_freq, decoder.mask_token, and the audio file's latents_mean and latents_std,
+// which go into the configuration.
+//
+// Dtypes: transformer and video VAE F32, BF16 or F16, tensor by tensor as stored (the F32 islands
+// of the release are F32 there; a repack may have narrowed them); adaln_t_table and the audio VAE
+// F32. Quantised matrices are F32 or BF16, see LoadOptions. Every view is aligned to its elements.
 #pragma once
 
 #include <cstdint>
