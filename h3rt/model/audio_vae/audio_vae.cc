@@ -73,13 +73,6 @@ const AudioVaeConfig& AudioVae::config() const { return impl_->config; }
 absl::StatusOr<AudioVae> AudioVae::Create(const AudioVaeConfig& config,
                                           const WeightStore& weights) {
   H3RT_RETURN_IF_ERROR(config.Validate());
-  const auto c = static_cast<size_t>(config.latent_channels);
-  if (config.latents_mean.size() != c || config.latents_std.size() != c) {
-    return InvalidArgument({.what = "latents_mean and latents_std of the audio VAE",
-                            .got = std::to_string(config.latents_mean.size()) + " and " +
-                                   std::to_string(config.latents_std.size()) + " values",
-                            .wanted = std::to_string(c) + " each"});
-  }
   H3RT_ASSIGN_OR_RETURN(WaveEncoder encoder, WaveEncoder::Create(config, weights));
   H3RT_ASSIGN_OR_RETURN(WaveDecoder decoder, WaveDecoder::Create(config, weights));
   return AudioVae(std::make_unique<Impl>(Impl{config, std::move(encoder), std::move(decoder)}));

@@ -29,23 +29,6 @@ int64_t MostElements(const AudioVaeConfig& config, int64_t a) {
   return most;
 }
 
-absl::Status ValidateStages(const AudioVaeConfig& config) {
-  for (size_t i = 0; i < config.decoder_rates.size(); ++i) {
-    const int64_t spare = config.decoder_kernels[i] - config.decoder_rates[i];
-    if (spare >= 0 && spare % 2 == 0) continue;
-    return InvalidArgument({.what = "upsampling of the audio VAE's decoder",
-                            .got = "kernel " + std::to_string(config.decoder_kernels[i]) +
-                                   ", rate " + std::to_string(config.decoder_rates[i]),
-                            .wanted = "kernel - rate even and not negative",
-                            .where = "stage " + std::to_string(i)});
-  }
-  const int64_t last = static_cast<int64_t>(config.decoder_rates.size()) - 1;
-  if (StageChannels(config, last) > 0) return absl::OkStatus();
-  return InvalidArgument({.what = "decoder_dim of the audio VAE",
-                          .got = std::to_string(config.decoder_dim),
-                          .wanted = "at least 2 to the number of decoder_rates"});
-}
-
 absl::Status AddInto(const TensorView& x, const ConstTensorView& y, const ExecContext& context) {
   return GatedResidual({.x = x, .gate = {}, .row = {}, .y = y}, context);
 }
@@ -91,7 +74,6 @@ absl::StatusOr<WaveDecoder::AmpBlock> WaveDecoder::LoadBlock(const AudioVaeConfi
 
 absl::StatusOr<WaveDecoder> WaveDecoder::Create(const AudioVaeConfig& config,
                                                 const WeightStore& weights) {
-  H3RT_RETURN_IF_ERROR(ValidateStages(config));
   WaveDecoder decoder;
   decoder.config_ = config;
   const int64_t dim = config.decoder_dim;

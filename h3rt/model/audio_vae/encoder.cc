@@ -46,16 +46,6 @@ int64_t SmallColumns(const AudioVaeConfig& config) {
 
 constexpr int64_t kSmallBuffers = 5;
 
-absl::Status Validate(const AudioVaeConfig& config) {
-  const bool heads = config.num_heads > 0 && config.latent_dim % config.num_heads == 0;
-  if (heads && HeadDim(config) % config.latent_channels == 0) return absl::OkStatus();
-  return InvalidArgument({.what = "heads of the audio VAE",
-                          .got = std::to_string(config.num_heads) + " heads of " +
-                                 std::to_string(config.latent_dim) + " channels",
-                          .wanted = "a head dimension that is a multiple of latent_channels " +
-                                    std::to_string(config.latent_channels)});
-}
-
 void TransposeInto(const ConstTensorView& x, const TensorView& y) {
   const int64_t rows = x.dim(0);
   const int64_t columns = x.dim(1);
@@ -136,7 +126,6 @@ absl::StatusOr<WaveEncoder::PreBlock> WaveEncoder::LoadPreBlock(const AudioVaeCo
 
 absl::StatusOr<WaveEncoder> WaveEncoder::Create(const AudioVaeConfig& config,
                                                 const WeightStore& weights) {
-  H3RT_RETURN_IF_ERROR(Validate(config));
   WaveEncoder encoder;
   encoder.config_ = config;
   const size_t levels = config.encoder_rates.size();

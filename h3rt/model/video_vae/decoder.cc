@@ -103,15 +103,6 @@ void FillRope(const VideoVaeConfig& config, TileDecoder::Scratch& scratch) {
   std::fill_n(sin, Suffix(config) * w.half, 0.0f);
 }
 
-absl::Status ValidateRope(const VideoVaeConfig& config) {
-  const Widths w(config);
-  if (w.axis > 0 && 2 * w.half <= config.decoder_head_dim) return absl::OkStatus();
-  return InvalidArgument({.what = "rotated part of the video VAE's heads",
-                          .got = "ratio " + std::to_string(config.decoder_rope_ratio) + " of " +
-                                 std::to_string(config.decoder_head_dim),
-                          .wanted = "at least 6 channels and no more than the head has"});
-}
-
 }  // namespace
 
 absl::StatusOr<TileDecoder::Block> TileDecoder::LoadBlock(const VideoVaeConfig& config,
@@ -142,7 +133,6 @@ absl::StatusOr<TileDecoder> TileDecoder::Create(const VideoVaeConfig& config,
                                                 const WeightStore& weights) {
   const Widths w(config);
   const int64_t c = config.latent_channels;
-  H3RT_RETURN_IF_ERROR(ValidateRope(config));
   TileDecoder decoder;
   decoder.config_ = config;
   H3RT_ASSIGN_OR_RETURN(decoder.post_quant_,

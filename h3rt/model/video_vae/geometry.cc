@@ -55,18 +55,6 @@ ClipGeometry ClipGeometry::Of(const VideoVaeConfig& config) {
   return clip;
 }
 
-absl::Status ClipGeometry::Validate() const {
-  // One clip's overlap reaches into the next clip only, and a fade never into another fade.
-  if (frames > 0 && overlap > 0 && overlap <= latents && fade > 0 && fade <= frames) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument({.what = "clip_length and token_drop of the video VAE",
-                          .got = std::to_string(frames) + " frames, " + std::to_string(overlap) +
-                                 " latents of overlap",
-                          .wanted = "a clip of at least one frame and an overlap of 1 to " +
-                                    std::to_string(latents) + " latents"});
-}
-
 int64_t ClipGeometry::DecodeChunks(int64_t t) const {
   return std::max<int64_t>(1, (t - overlap + latents - 1) / latents);
 }

@@ -44,8 +44,8 @@ struct ClipGeometry {
   int64_t skipped = 3;  // decoded frames before the body: latents * factor - frames
   int64_t fade = 5;     // frames of the overlap: overlap * factor - skipped
 
+  // Wants a configuration that passed Validate.
   static ClipGeometry Of(const VideoVaeConfig& config);
-  absl::Status Validate() const;
 
   int64_t decoded_latents() const { return latents + overlap; }  // that one decoder call sees
   int64_t decoded_frames() const { return frames + fade; }       // that are kept of one call

@@ -152,14 +152,6 @@ absl::StatusOr<VideoVae> VideoVae::Create(const VideoVaeConfig& config,
                                           const WeightStore& weights) {
   H3RT_RETURN_IF_ERROR(config.Validate());
   const ClipGeometry clip = ClipGeometry::Of(config);
-  H3RT_RETURN_IF_ERROR(clip.Validate());
-  const auto c = static_cast<size_t>(config.latent_channels);
-  if (config.latents_mean.size() != c || config.latents_std.size() != c) {
-    return InvalidArgument({.what = "latents_mean and latents_std of the video VAE",
-                            .got = std::to_string(config.latents_mean.size()) + " and " +
-                                   std::to_string(config.latents_std.size()) + " values",
-                            .wanted = std::to_string(c) + " each"});
-  }
   H3RT_ASSIGN_OR_RETURN(TileEncoder encoder, TileEncoder::Create(config, weights));
   H3RT_ASSIGN_OR_RETURN(TileDecoder decoder, TileDecoder::Create(config, weights));
   return VideoVae(
