@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -42,28 +41,28 @@ void ExpectFixture(const Results& results, const SafetensorsFile& file, double b
     ASSERT_NE(it, results.end()) << name;
     const CompareResult result = CompareFloats(it->second, Floats(file, name));
     EXPECT_TRUE(Within(result, bound)) << name << ": " << Describe(result);
-    std::printf("%-14s %.3g\n", name.c_str(), result.relative_l2);
   }
 }
 
 TEST_P(DitFixture, Fp32TensorsAreWithinBounds) {
   const TransformerCheckpoint checkpoint = OpenModel(model());
   const Dit dit = Dit::Create(checkpoint.config, checkpoint.weights).value();
-  const Results results = Run(dit, FixtureInputs(model())).value();
+  const Results results = RunModel(dit, FixtureInputs(model())).value();
   ExpectFixture(results, OpenFixture(model(), "transformer_forward_f32"), kFp32Bound);
 }
 
 TEST_P(DitFixture, Bf16TensorsAreWithinBounds) {
   const TransformerCheckpoint checkpoint = OpenModel(model());
   const Dit dit = Dit::Create(checkpoint.config, checkpoint.weights).value();
-  const Results results = Run(dit, FixtureInputs(model()), {.precision = Precision::kBf16}).value();
+  const Results results =
+      RunModel(dit, FixtureInputs(model()), {.precision = Precision::kBf16}).value();
   ExpectFixture(results, OpenFixture(model(), "transformer_forward_bf16"), kBf16Bound);
 }
 
 TEST_P(DitFixture, PlantedFp32ArithmeticMissesTheBf16Bound) {
   const TransformerCheckpoint checkpoint = OpenModel(model());
   const Dit dit = Dit::Create(checkpoint.config, checkpoint.weights).value();
-  const Results results = Run(dit, FixtureInputs(model())).value();
+  const Results results = RunModel(dit, FixtureInputs(model())).value();
   const SafetensorsFile file = OpenFixture(model(), "transformer_forward_bf16");
   double worst = 0.0;
   for (const std::string& name : TensorNames()) {
@@ -144,7 +143,7 @@ TEST_P(DitFixture, PlantedNormEpsMissesTheFp32Bound) {
   checkpoint.config.qk_norm_eps = 1e-6;
   checkpoint.config.final_norm_eps = 1e-6;
   const Dit dit = Dit::Create(checkpoint.config, checkpoint.weights).value();
-  const Results results = Run(dit, FixtureInputs(model())).value();
+  const Results results = RunModel(dit, FixtureInputs(model())).value();
   const SafetensorsFile file = OpenFixture(model(), "transformer_forward_f32");
   double worst = 0.0;
   for (const std::string& name : TensorNames()) {
@@ -186,7 +185,6 @@ TEST_P(DitFixture, TrajectoryOfFourForwardsIsWithinBounds) {
     const std::string key = "step" + std::to_string(step) + "." + name;
     const CompareResult result = CompareFloats(x, Values<float>(file, key));
     EXPECT_TRUE(Within(result, kTrajectoryBound)) << key << ": " << Describe(result);
-    std::printf("%-12s %.3g\n", key.c_str(), result.relative_l2);
   };
   for (size_t step = 0; step < 4; ++step) {
     const std::string prefix = "step" + std::to_string(step);
@@ -242,12 +240,11 @@ INSTANTIATE_TEST_SUITE_P(Models, PrunedFixture, testing::Values("nano", "mini"))
 
 TEST_P(PrunedFixture, OutputsAreWithinBounds) {
   const Dit dit = Dit::Create(config_, store_).value();
-  const Results results = Run(dit, FixtureInputs(model())).value();
+  const Results results = RunModel(dit, FixtureInputs(model())).value();
   for (const std::string name : {"video", "audio"}) {
     const CompareResult result =
         CompareFloats(results.at(name), Values<float>(file_, "out." + name));
     EXPECT_TRUE(Within(result, kFp32Bound)) << name << ": " << Describe(result);
-    std::printf("pruned %s %.3g\n", name.c_str(), result.relative_l2);
   }
 }
 
@@ -284,7 +281,7 @@ TEST_P(PrunedFixture, AdaLnBetweenGridPointsIsInterpolated) {
         << timesteps[i];
     const bool on_grid = timesteps[i] <= 0.0f;
     const double planted = CompareToReference(row, expected_row(timesteps[i], false)).relative_l2;
-    if (!on_grid) EXPECT_GT(planted, 1e-4) << timesteps[i];
+    EXPECT_TRUE(on_grid || planted > 1e-4) << timesteps[i] << ": " << planted;
   }
   // Clamped at both ends, and 1 is the last point: interval 1023, all the way.
   const auto same_row = [&](int64_t a, int64_t b) {

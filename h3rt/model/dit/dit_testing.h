@@ -108,8 +108,8 @@ struct RunOptions {
 };
 
 // One whole call: AdaLN, Prepare, Forward. Outputs are poisoned first.
-inline absl::StatusOr<Results> Run(const Dit& dit, const Inputs& in,
-                                   const RunOptions& options = {}) {
+inline absl::StatusOr<Results> RunModel(const Dit& dit, const Inputs& in,
+                                        const RunOptions& options = {}) {
   const DitConfig& c = dit.config();
   ThreadPool pool(options.threads);
   const ExecContext context{.pool = &pool};
