@@ -37,7 +37,7 @@ build: setup
 
 demo: build
 	mkdir -p out
-	build/h3rt generate --model models/h3-tiny --prompt "$$PROMPT" --out out/demo.mp4
+	build/h3rt generate --model models/h3-tiny --prompt "$$PROMPT" --out out/demo.mp4 --sheet out/demo.png
 
 test: build
 	@tools/run_tests.sh $(BUILD) $(NPROC)

@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 
 #include <charconv>
 #include <csignal>

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 #include "h3rt/base/units.h"
 #include "h3rt/base/version.h"
 #include "h3rt/cuda/architecture_table.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 #include "h3rt/base/log.h"
 #include "h3rt/base/units.h"
 #include "h3rt/base/version.h"

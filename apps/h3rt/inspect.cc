@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 #include "h3rt/base/units.h"
 #include "h3rt/model/packing/packing.h"
 #include "h3rt/runtime/session.h"

@@ -5,7 +5,7 @@
 #include <exception>
 #include <iostream>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 #include "h3rt/base/env.h"
 #include "h3rt/base/log.h"
 #include "h3rt/base/version.h"

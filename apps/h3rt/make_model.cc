@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 #include "h3rt/base/units.h"
 #include "h3rt/io/random_checkpoint.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "cli.h"
+#include "apps/h3rt/cli.h"
 
 namespace h3rt::cli {
 namespace {

@@ -72,6 +72,8 @@ uint64_t ResidentBytes() { return KilobyteLine("/proc/self/status", "VmRSS:").va
 
 uint64_t PeakResidentBytes() { return KilobyteLine("/proc/self/status", "VmHWM:").value_or(0); }
 
+void ReturnFreedMemory() { ::malloc_trim(0); }
+
 bool ResetPeakResident() {
   std::ofstream out("/proc/self/clear_refs");
   out << "5" << std::flush;

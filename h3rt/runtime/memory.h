@@ -19,4 +19,8 @@ uint64_t PeakResidentBytes();
 // kernel does not allow it.
 bool ResetPeakResident();
 
+// Gives memory that was freed back to the system, so that what one stage used is not counted, or
+// missing, in the next.
+void ReturnFreedMemory();
+
 }  // namespace h3rt

@@ -12,6 +12,23 @@
 namespace h3rt {
 namespace {
 
+// Measured with `generate --json` (measured_peak_bytes) over sizes from 64x64x5 to 512x512x124; the
+// table is in bench/README.md. Code pages and generated code of the host libraries:
+constexpr uint64_t kComputeLibraries = 16ull << 20;
+// FFmpeg's libraries with open encoders:
+constexpr uint64_t kMediaLibraries = 27ull << 20;
+// x264 holds its look-ahead, each frame padded and with a half-size copy.
+constexpr int64_t kEncoderFrames = 50;
+constexpr double kEncoderBytesPerPixel = 3.5;
+constexpr int64_t kEncoderPadding = 64;
+
+uint64_t EncoderBytes(int64_t frames, int64_t height, int64_t width) {
+  const int64_t held = std::min(frames, kEncoderFrames);
+  const int64_t pixels = (height + kEncoderPadding) * (width + kEncoderPadding);
+  return kMediaLibraries +
+         static_cast<uint64_t>(kEncoderBytesPerPixel * static_cast<double>(held * pixels));
+}
+
 uint64_t FloatBytes(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 
 }  // namespace
@@ -80,6 +97,7 @@ MemoryPlan MakePlan(const PlanInputs& in) {
   const uint64_t samples = FloatBytes(2 * a * in.audio_vae.hop());
 
   MemoryPlan plan;
+  plan.program = kComputeLibraries;
   if (in.keyframes > 0) {
     plan.stages.push_back({.name = "keyframes",
                            .weights = in.vae_encoder.total(),
@@ -107,8 +125,10 @@ MemoryPlan MakePlan(const PlanInputs& in) {
                          .weights = in.audio_decoder.total(),
                          .working = AudioVae::DecodeBytes(in.audio_vae, 2, a, in.threads),
                          .carried = latents + frames});
-  plan.stages.push_back(
-      {.name = "write", .weights = 0, .working = 0, .carried = latents + frames + samples});
+  plan.stages.push_back({.name = "write",
+                         .weights = in.audio_decoder.owned,
+                         .working = EncoderBytes(in.frames, in.height, in.width),
+                         .carried = latents + frames + samples});
   return plan;
 }
 

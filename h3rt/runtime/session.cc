@@ -242,6 +242,7 @@ absl::Status Session::Impl::Decode(const ExecContext& context, const ProgressSin
   }
   DenormalizePixels(result.frames.view());
   video_vae->checkpoint.weights.ReleasePages();
+  ReturnFreedMemory();
 
   ProgressMeter meter("decode audio", 1, progress);
   H3RT_ASSIGN_OR_RETURN(const AudioVae* audio, LoadAudioVae());
@@ -249,6 +250,7 @@ absl::Status Session::Impl::Decode(const ExecContext& context, const ProgressSin
   audio->Denormalize(z.view());
   H3RT_ASSIGN_OR_RETURN(result.samples, audio->Decode(z.view(), context));
   audio_vae->checkpoint.weights.ReleasePages();
+  ReturnFreedMemory();
   meter.Step(1);
   return absl::OkStatus();
 }
