@@ -212,6 +212,7 @@ ModelConfigs TinyConfigs() {
   c.video_vae_dtype = DType::kF16;
   c.video_vae.latents_mean = ReleasedVideoLatentsMean();
   c.video_vae.latents_std = ReleasedVideoLatentsStd();
+  c.audio_vae.encoder_dim = 2;
   c.audio_vae.resblock_kernels = {3, 7};
   c.audio_vae.resblock_dilations = {{1, 3}, {1, 3}};
   c.audio_vae.latents_mean = ReleasedAudioLatentsMean();
