@@ -1,7 +1,7 @@
 // Elementary functions written so that a plain loop over them vectorises: no branch, no table, no
-// fused multiply-add, so every instruction set gives the same bytes. Largest errors measured by
-// math_test over dense sweeps, in units of the last place of the exact value: ExpF 1.1 (normal
-// results), SiluF 2.5, SinSquaredF 2.5 (away from its zeros; 2^-24 absolute elsewhere).
+// fused multiply-add, so every instruction set gives the same bytes. Largest errors over dense
+// sweeps, in units of the last place of the exact value: ExpF 0.96, SiluF 2.4, SinSquaredF 3.9 up
+// to pi / 2 and 2.6e-7 absolute over its whole range; math_test holds them to 2, 4, 4 and 3e-7.
 #pragma once
 
 #include <bit>

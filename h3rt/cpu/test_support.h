@@ -1,6 +1,8 @@
 // What the tests of the host ops share: seeded input, guarded output, pools of several sizes.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -89,6 +91,26 @@ class GuardedOutput {
 
   int64_t n_;
   std::vector<float> data_;
+};
+
+// Zeroed floats of which only touched pages exist: for offsets past 2^31 and 2^32 elements.
+class SparseFloats {
+ public:
+  explicit SparseFloats(int64_t n) : bytes_(static_cast<size_t>(n) * sizeof(float)) {
+    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    data_ = p == MAP_FAILED ? nullptr : static_cast<float*>(p);
+  }
+  ~SparseFloats() {
+    if (data_ != nullptr) munmap(data_, bytes_);
+  }
+  SparseFloats(const SparseFloats&) = delete;
+  SparseFloats& operator=(const SparseFloats&) = delete;
+  float* data() { return data_; }  // null: the system gives no such address range
+
+ private:
+  size_t bytes_;
+  float* data_ = nullptr;
 };
 
 // ||a - b|| / ||b||; NaN when anything is not finite in one only.

@@ -189,6 +189,30 @@ TEST(Attention, FusedAndTransposedViewsGiveTheBytesOfContiguousCopies) {
   EXPECT_TRUE(Identical(CompareFloats(RunImpl(p, "cpu"), expected)));
 }
 
+TEST(Attention, OffsetsPastTwoToThe32ElementsAreRight) {
+  // Five rows 2^30 + 64 elements apart reach from 0 past 2^32.
+  const Problem problem({"", 5, 5, 2, 2, 16, false});
+  const int64_t row = (int64_t{1} << 30) + 64;
+  test::SparseFloats fused(4 * row + 3 * 32);
+  ASSERT_NE(fused.data(), nullptr);
+  for (int64_t i = 0; i < 5; ++i) {
+    std::copy_n(problem.q.begin() + i * 32, 32, fused.data() + i * row);
+    std::copy_n(problem.k.begin() + i * 32, 32, fused.data() + i * row + 32);
+    std::copy_n(problem.v.begin() + i * 32, 32, fused.data() + i * row + 64);
+  }
+  AttentionParams p = problem.Params(nullptr, false);
+  const std::vector<float> expected = RunImpl(p, "cpu");
+  const int64_t strides[] = {row, 16, 1};
+  const auto view = [&](int64_t part) {
+    return ConstTensorView(reinterpret_cast<const std::byte*>(fused.data() + part * 32),
+                           DType::kF32, {5, 2, 16}, strides);
+  };
+  p.q = view(0);
+  p.k = view(1);
+  p.v = view(2);
+  EXPECT_TRUE(Identical(CompareFloats(RunImpl(p, "cpu"), expected)));
+}
+
 TEST(Attention, ExtentsOfOneMayHaveAnyStride) {
   const Problem problem({"", 1, 1, 1, 1, 8, false});
   const std::vector<float> expected = RunImpl(problem.Params(nullptr, false), "cpu");

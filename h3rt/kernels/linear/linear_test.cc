@@ -199,6 +199,33 @@ TEST(Linear, NothingPastTheEndIsRead) {
   }
 }
 
+TEST(Linear, OffsetsPastTwoToThe32ElementsAreRight) {
+  const TestContext context(2);
+  const int64_t row = (int64_t{1} << 30) + 64;
+  test::SparseFloats x(4 * row + 24);
+  test::SparseFloats y(4 * row + 24);
+  ASSERT_TRUE(x.data() != nullptr && y.data() != nullptr);
+  const std::vector<float> dense = RandomFloats(5 * 24, 1);
+  const std::vector<float> w = RandomFloats(20 * 24, 2);
+  for (int64_t i = 0; i < 5; ++i) std::copy_n(dense.begin() + i * 24, 24, x.data() + i * row);
+  LinearParams p;
+  p.weight = test::ViewOf(w, {20, 24});
+  std::vector<float> expected(5 * 20);
+  p.x = test::ViewOf(dense, {5, 24});
+  p.y = TensorView::Of(expected.data(), {5, 20});
+  ASSERT_TRUE(Linear(p, context()).ok());
+  const int64_t strides[] = {row, 1};
+  p.x =
+      ConstTensorView(reinterpret_cast<const std::byte*>(x.data()), DType::kF32, {5, 24}, strides);
+  p.y = TensorView(reinterpret_cast<std::byte*>(y.data()), DType::kF32, {5, 20}, strides);
+  ASSERT_TRUE(Linear(p, context()).ok());
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t j = 0; j < 20; ++j) {
+      EXPECT_EQ(y.data()[i * row + j], expected[static_cast<size_t>(i * 20 + j)]);
+    }
+  }
+}
+
 TEST(Linear, NanStaysInItsRow) {
   const TestContext context(2);
   std::vector<float> x = RandomFloats(4 * 50, 1);
