@@ -41,26 +41,32 @@ int64_t AudioLatentsOf(int64_t frames) {
   return static_cast<int64_t>(std::floor(static_cast<double>(frames) * 5.0 / 3.0 + 0.5));
 }
 
-ref64::DitInput RandomRequest(const DitConfig& config, int64_t frames, int64_t height,
-                              int64_t width, uint64_t seed) {
+ref64::DitInput RandomRequest(const DitConfig& config, const RequestOptions& options) {
   ref64::LayoutInput request;
   request.text_rows = 9;
-  request.latent_frames = LatentsOf(frames);
-  request.latent_height = height;
-  request.latent_width = width;
-  request.audio_latents = AudioLatentsOf(frames);
+  request.vision_rows = options.vision_rows;
+  request.latent_frames = LatentsOf(options.frames);
+  request.latent_height = options.height;
+  request.latent_width = options.width;
+  request.audio_latents = AudioLatentsOf(options.frames);
+  request.first_frame = options.first_frame;
+  request.last_frame = options.last_frame;
   ref64::Layout layout = ref64::BuildLayout(request);
 
   ref64::DitInput input;
   const auto rows = [](const std::vector<int64_t>& list) {
     return static_cast<int64_t>(list.size());
   };
+  const uint64_t seed = options.seed;
   input.text = RandomNormal(seed, {request.text_rows, config.text_dim});
   input.video = RandomNormal(seed + 1, {rows(layout.video_indices), config.in_channels * 4});
   input.audio = RandomNormal(seed + 2, {rows(layout.audio_indices), config.audio_in_channels});
-  // Values that float32 holds exactly, off the grid of the AdaLN curve.
-  input.timesteps = {0.3125, 0.7001953125};
+  input.timesteps = options.timesteps;
+  if (layout.condition_video_rows == 0) input.timesteps.pop_back();
   for (const int64_t tag : layout.tags) input.row_timestep.push_back(tag == 2 ? 1 : 0);
+  for (int64_t i = 0; i < layout.condition_video_rows; ++i) {
+    input.row_timestep.data()[layout.video_indices.data()[i]] = 2;
+  }
   input.positions = std::move(layout.positions);
   input.tags = std::move(layout.tags);
   input.text_indices = std::move(layout.text_indices);

@@ -50,13 +50,38 @@ VaeTiling ToVaeTiling(const ref64::Tiling& tiling) {
 }  // namespace
 
 Production::Production(const std::string& model)
-    : transformer_(OrDie(OpenTransformer(DataPath(model, "transformer")))),
+    : model_(model),
+      transformer_(OrDie(OpenTransformer(DataPath(model, "transformer")))),
       video_(OrDie(OpenVideoVae(DataPath(model, "vae")))),
       audio_(OrDie(OpenAudioVae(DataPath(model, "audio_vae")))) {
   context_.pool = &pool_;
 }
 
 MediaRows Production::Forward(const ref64::DitInput& input) const {
+  return ForwardWith(transformer_.config, transformer_.weights, input);
+}
+
+MediaRows Production::PrunedForward(const ref64::DitInput& input) const {
+  // Views of the full model, but what the fixture replaces, and nothing of the time embedding.
+  const ref64::Weights full = LoadDiffusers(model_, "transformer");
+  const ref64::Weights pruned = LoadPruned(model_);
+  DitConfig config = transformer_.config;
+  config.adaln_rank = pruned.Get("adaln_t_table").dim(1);
+  WeightStore store;
+  OrDie(store.AddOwned("adaln_t_table", ToTensor(pruned.Get("adaln_t_table"))));
+  for (const auto& [name, view] : transformer_.weights.entries()) {
+    if (name.starts_with("time_embedder.")) continue;
+    if (pruned.Get(name).data == full.Get(name).data) {
+      store.AddView(name, view);
+    } else {
+      OrDie(store.AddOwned(name, ToTensor(pruned.Get(name))));
+    }
+  }
+  return ForwardWith(config, store, input);
+}
+
+MediaRows Production::ForwardWith(const DitConfig& config, const WeightStore& weights,
+                                  const ref64::DitInput& input) const {
   const std::vector<int32_t> tags = Cast<int32_t>(input.tags);
   const std::vector<int32_t> row_timestep = Cast<int32_t>(input.row_timestep);
   const std::vector<float> timesteps = Cast<float>(input.timesteps);
@@ -68,7 +93,7 @@ MediaRows Production::Forward(const ref64::DitInput& input) const {
   sequence.audio_indices = input.audio_indices;
   sequence.video_indices = input.video_indices;
 
-  const Dit dit = OrDie(Dit::Create(transformer_.config, transformer_.weights));
+  const Dit dit = OrDie(Dit::Create(config, weights));
   const AdaLnTable adaln = OrDie(dit.MakeAdaLn(timesteps, Precision::kFp32, context_));
   const Tensor text = ToTensor(input.text);
   DitRequest request = OrDie(dit.Prepare(sequence, text.view(), Precision::kFp32, context_));

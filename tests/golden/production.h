@@ -27,6 +27,8 @@ class Production {
 
   // A forward in float32 arithmetic; every row of the index lists is returned.
   MediaRows Forward(const ref64::DitInput& input) const;
+  // The same with the AdaLN curve of pruned_f32.safetensors in place of the time embedding.
+  MediaRows PrunedForward(const ref64::DitInput& input) const;
   ref64::Array VideoDecode(const ref64::Array& z, const ref64::Tiling& tiling) const;
   ref64::Array VideoEncode(const ref64::Array& pixels, const ref64::Tiling& tiling) const;
   ref64::Array AudioDecode(const ref64::Array& z) const;
@@ -40,6 +42,10 @@ class Production {
   const WeightStore& audio_weights() const { return audio_.weights; }
 
  private:
+  MediaRows ForwardWith(const DitConfig& config, const WeightStore& weights,
+                        const ref64::DitInput& input) const;
+
+  std::string model_;
   TransformerCheckpoint transformer_;
   VideoVaeCheckpoint video_;
   AudioVaeCheckpoint audio_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,8 +61,10 @@ TEST(FrameSweep, TransformerErrorIsSmallAndFlat) {
   Sweep video("transformer video");
   Sweep audio("transformer audio");
   for (const int64_t frames : Lengths()) {
-    const ref64::DitInput input =
-        RandomRequest(production.dit_config(), frames, 4, 4, 1000 + static_cast<uint64_t>(frames));
+    RequestOptions options;
+    options.frames = frames;
+    options.seed = 1000 + static_cast<uint64_t>(frames);
+    const ref64::DitInput input = RandomRequest(production.dit_config(), options);
     const ref64::DitOutput want = ref64::DitForward(production.dit_config(), weights, input);
     const MediaRows got = production.Forward(input);
     video.Add(frames, got.video, want.video);

@@ -18,12 +18,10 @@ Array RopeAngles(const DitConfig& config, const Array& positions) {
   Array angles({rows, 3 * n});
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t axis = 0; axis < 3; ++axis) {
-      const auto position = static_cast<double>(static_cast<float>(positions.p()[r * 3 + axis]));
+      const double position = positions.p()[r * 3 + axis];
       for (int64_t j = 0; j < n; ++j) {
         const double exponent = -static_cast<double>(j) / static_cast<double>(n);
-        const auto frequency =
-            static_cast<double>(static_cast<float>(std::pow(config.rope_theta, exponent)));
-        angles.p()[r * 3 * n + axis * n + j] = position * frequency;
+        angles.p()[r * 3 * n + axis * n + j] = position * std::pow(config.rope_theta, exponent);
       }
     }
   }
