@@ -39,7 +39,8 @@ absl::StatusOr<ConstTensorView> WeightStore::Get(std::string_view name, const Sh
 
 uint64_t WeightStore::mapped_bytes() const {
   uint64_t total = 0;
-  for (const auto& [name, view] : entries_) {
+  for (const auto& entry : entries_) {
+    const ConstTensorView& view = entry.second;
     const auto in_file = [&view](const std::shared_ptr<const MappedFile>& file) {
       return file->Contains(view.data());
     };
