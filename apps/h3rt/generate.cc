@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "apps/h3rt/cli.h"
 #include "h3rt/base/log.h"
@@ -24,9 +26,9 @@ struct Options {
   std::string first;
   std::string last;
   std::string size;
-  int64_t frames = 0;
-  double seconds = 0;
-  int64_t forwards = -1;
+  std::optional<int64_t> frames;
+  std::optional<double> seconds;
+  std::optional<int64_t> forwards;
   uint64_t seed = 42;
   std::string latents_in;
   std::string precision = "fp32";
@@ -53,19 +55,24 @@ latents [24, T, h, w] and audio_latents [2, 32, A], normalised (safetensors).
 The same request gives the same bytes for any number of threads. Ctrl-C stops within a moment and
 leaves no partial file. Without FFmpeg the clip is written as .y4m and .wav.)";
 
+constexpr std::pair<const char*, CheckpointLayout> kLayouts[] = {
+    {"diffusers", CheckpointLayout::kDiffusers},
+    {"contiguous", CheckpointLayout::kOriginalContiguous},
+    {"interleaved", CheckpointLayout::kOriginalInterleaved}};
+
 // Everything of the geometry that can be checked before a model is opened.
 absl::Status ResolveGeometry(const Options& options, GenerateRequest& request) {
   if (!options.size.empty()) {
     H3RT_RETURN_IF_ERROR(ParseSize(options.size, request.width, request.height));
     H3RT_RETURN_IF_ERROR(CheckCanvas(request.width, request.height));
   }
-  if (options.frames != 0) {
-    request.frames = options.frames;
+  if (options.frames) {
+    request.frames = *options.frames;
     H3RT_RETURN_IF_ERROR(CheckFrames(request.frames));
   }
-  if (options.seconds != 0) {
-    H3RT_ASSIGN_OR_RETURN(request.frames, FramesOfSeconds(options.seconds));
-    LogInfo(fmt::format("{} s becomes {} frames, {:.3f} s", options.seconds, request.frames,
+  if (options.seconds) {
+    H3RT_ASSIGN_OR_RETURN(request.frames, FramesOfSeconds(*options.seconds));
+    LogInfo(fmt::format("{} s becomes {} frames, {:.3f} s", *options.seconds, request.frames,
                         static_cast<double>(request.frames) / kFramesPerSecond));
   }
   return absl::OkStatus();
@@ -78,12 +85,8 @@ absl::StatusOr<SessionOptions> ResolveSession(const Options& options) {
   H3RT_ASSIGN_OR_RETURN(session.impls, ParseImplChoice(options.compute.impls));
   session.precision = options.precision == "bf16" ? Precision::kBf16 : Precision::kFp32;
   session.load.dequantized = options.precision == "bf16" ? DType::kBF16 : DType::kF32;
-  if (!options.layout.empty()) {
-    for (const CheckpointLayout layout :
-         {CheckpointLayout::kDiffusers, CheckpointLayout::kOriginalContiguous,
-          CheckpointLayout::kOriginalInterleaved}) {
-      if (options.layout == NameOf(layout)) session.load.layout = layout;
-    }
+  for (const auto& [name, layout] : kLayouts) {
+    if (options.layout == name) session.load.layout = layout;
   }
   session.transformer = options.transformer;
   session.video_vae = options.video_vae;
@@ -149,7 +152,7 @@ absl::Status FillRequest(const Options& options, const Session& session, Generat
     request.height = defaults.height;
   }
   if (request.frames == 0) request.frames = defaults.frames;
-  request.forwards = options.forwards >= 0 ? options.forwards : defaults.forwards;
+  request.forwards = options.forwards.value_or(defaults.forwards);
   request.seed = options.seed;
   request.prompt = options.prompt;
   if (!options.prompt_embeds.empty()) {
@@ -230,11 +233,13 @@ void AddFileFlags(CLI::App& command, Options& o) {
                      "files) or a folder");
   command.add_option("--vae", o.video_vae, "Another video VAE");
   command.add_option("--audio-vae", o.audio_vae, "Another audio VAE");
+  std::vector<std::string> layouts;
+  for (const auto& [name, layout] : kLayouts) layouts.emplace_back(name);
   command
-      .add_option("--layout", o.layout, "Key layout of the networks instead of the detected one")
-      ->check(CLI::IsMember({NameOf(CheckpointLayout::kDiffusers),
-                             NameOf(CheckpointLayout::kOriginalContiguous),
-                             NameOf(CheckpointLayout::kOriginalInterleaved)}));
+      .add_option("--layout", o.layout,
+                  "Key layout of the networks instead of the detected one; the last two are the "
+                  "original names with qkv rows in thirds (single files) or head by head (shards)")
+      ->check(CLI::IsMember(layouts));
   command.add_flag("--plan", o.plan_only, "Print the memory plan, say whether it fits, and stop");
 }
 

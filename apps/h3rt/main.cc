@@ -2,11 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <iostream>
 
 #include "apps/h3rt/cli.h"
 #include "h3rt/base/env.h"
+#include "h3rt/base/exceptions.h"
 #include "h3rt/base/log.h"
 #include "h3rt/base/version.h"
 
@@ -63,7 +63,7 @@ bool WantsJson(int argc, char** argv) {
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app{"h3rt: MiniMax-H3 video with sound, natively"};
+  CLI::App app{"MiniMax-H3 video with sound, natively", "h3rt"};
   app.set_version_flag("--version", std::string("h3rt ") + kVersion);
   app.require_subcommand(1);
   app.footer(EnvironmentHelp() + "\n" + kFooter);
@@ -100,11 +100,12 @@ int Run(int argc, char** argv) {
 }  // namespace h3rt::cli
 
 int main(int argc, char** argv) {
-  // Nothing of ours throws; a library that does in a place we did not foresee is an internal error.
+  // Nothing of ours throws; what a library throws in a place we did not foresee ends here.
   try {
     return h3rt::cli::Run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "h3rt: internal error: %s\n", error.what());
-    return static_cast<int>(h3rt::ExitCode::kInternal);
+  } catch (...) {
+    const absl::Status status = h3rt::StatusOfException("h3rt");
+    std::fprintf(stderr, "h3rt: %s\n", h3rt::MessageOf(status).c_str());
+    return static_cast<int>(h3rt::ExitCodeOf(status));
   }
 }

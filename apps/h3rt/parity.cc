@@ -1,9 +1,9 @@
 #include "h3rt/parity/parity.h"
-#include "h3rt/runtime/dispatch.h"
 
 #include <cstdio>
 
 #include "apps/h3rt/cli.h"
+#include "h3rt/runtime/dispatch.h"
 
 namespace h3rt::cli {
 namespace {

@@ -5,17 +5,28 @@
 #include <algorithm>
 #include <atomic>
 
+#include "h3rt/base/exceptions.h"
+
 namespace h3rt {
 namespace {
 
 thread_local int current_worker = 0;
 thread_local bool inside_task = false;
 
+// A task that throws must not end the process from a thread that nobody watches.
+absl::Status RunTask(const std::function<absl::Status(int64_t)>& body, int64_t i) {
+  try {
+    return body(i);
+  } catch (...) {
+    return StatusOfException("parallel task");
+  }
+}
+
 absl::Status RunInline(int64_t n, const CancelToken* cancel,
                        const std::function<absl::Status(int64_t)>& body) {
   for (int64_t i = 0; i < n; ++i) {
     if (cancel != nullptr && cancel->cancelled()) return Cancelled("");
-    H3RT_RETURN_IF_ERROR(body(i));
+    H3RT_RETURN_IF_ERROR(RunTask(body, i));
   }
   return absl::OkStatus();
 }
@@ -74,7 +85,7 @@ void ThreadPool::RunTasks(Loop& loop) {
       loop.Fail(i, Cancelled(""));
       break;
     }
-    if (absl::Status status = (*loop.body)(i); !status.ok()) loop.Fail(i, std::move(status));
+    if (absl::Status status = RunTask(*loop.body, i); !status.ok()) loop.Fail(i, std::move(status));
   }
   inside_task = false;
 }

@@ -37,14 +37,12 @@ absl::StatusOr<ImplChoice> ParseImplChoice(const std::vector<std::string>& entri
     if (row == OpTable().end()) {
       std::vector<const char*> ops;
       for (const OpImplementations& r : OpTable()) ops.push_back(r.op);
-      return InvalidArgument(
-          {.what = "op of --impl", .got = op, .wanted = "one of " + Join(ops)});
+      return InvalidArgument({.what = "op of --impl", .got = op, .wanted = "one of " + Join(ops)});
     }
     if (std::find(row->names.begin(), row->names.end(), std::string_view(name)) ==
         row->names.end()) {
-      return InvalidArgument({.what = "implementation of " + op,
-                              .got = name,
-                              .wanted = "one of " + Join(row->names)});
+      return InvalidArgument(
+          {.what = "implementation of " + op, .got = name, .wanted = "one of " + Join(row->names)});
     }
     if (!choice.emplace(op, name).second) {
       return InvalidArgument({.what = "--impl names an op twice", .got = op});

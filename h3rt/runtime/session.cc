@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "h3rt/base/exceptions.h"
 #include "h3rt/base/json.h"
 #include "h3rt/io/inspect.h"
 #include "h3rt/io/model_folder.h"
@@ -119,6 +120,8 @@ struct Session::Impl {
                        GenerateResult& result);
   absl::Status Decode(const ExecContext& context, const ProgressSink& progress,
                       GenerateResult& result);
+  absl::StatusOr<GenerateResult> Generate(const Session& session, const GenerateRequest& request,
+                                          const ProgressSink& progress, const CancelToken* cancel);
 };
 
 absl::StatusOr<const Dit*> Session::Impl::LoadDit() {
@@ -471,33 +474,45 @@ absl::StatusOr<MemoryPlan> Session::Plan(const GenerateRequest& request) const {
 absl::StatusOr<GenerateResult> Session::Generate(const GenerateRequest& request,
                                                  const ProgressSink& progress,
                                                  const CancelToken* cancel) {
-  H3RT_RETURN_IF_ERROR(Check(request));
-  H3RT_ASSIGN_OR_RETURN(const MemoryPlan plan, Plan(request));
+  // Memory can run out in any container of any stage; the session outlives the job.
+  try {
+    return impl_->Generate(*this, request, progress, cancel);
+  } catch (...) {
+    return StatusOfException("generate");
+  }
+}
+
+absl::StatusOr<GenerateResult> Session::Impl::Generate(const Session& session,
+                                                       const GenerateRequest& request,
+                                                       const ProgressSink& progress,
+                                                       const CancelToken* cancel) {
+  H3RT_RETURN_IF_ERROR(session.Check(request));
+  H3RT_ASSIGN_OR_RETURN(const MemoryPlan plan, session.Plan(request));
   H3RT_ASSIGN_OR_RETURN(const uint64_t available, AvailableMemory());
   H3RT_RETURN_IF_ERROR(plan.CheckFits(available));
 
-  const ExecContext context = {
-      .pool = &impl_->pool, .cancel = cancel, .impls = &impl_->options.impls};
-  const Geometry geometry = GeometryOf(request, impl_->video_config);
+  const ExecContext context = {.pool = &pool, .cancel = cancel, .impls = &options.impls};
+  const Geometry geometry = GeometryOf(request, video_config);
   GenerateResult result;
   StageClock clock(progress, result.stages);
   std::vector<Tensor> conditions;
   if (geometry.keyframes > 0) {
-    H3RT_ASSIGN_OR_RETURN(const VideoVae* vae, impl_->LoadVideoVae());
+    H3RT_ASSIGN_OR_RETURN(const VideoVae* vae, LoadVideoVae());
     ProgressMeter meter("keyframes", geometry.keyframes, clock.sink());
     for (const Tensor* image : {&request.first_frame, &request.last_frame}) {
       if (image->empty()) continue;
-      H3RT_ASSIGN_OR_RETURN(Tensor latents,
-                            EncodeKeyframe(*vae, *image, impl_->options.tiling, context));
+      H3RT_ASSIGN_OR_RETURN(Tensor latents, EncodeKeyframe(*vae, *image, options.tiling, context));
       conditions.push_back(std::move(latents));
       meter.Step(static_cast<int64_t>(conditions.size()));
     }
-    impl_->video_vae->checkpoint.weights.ReleasePages();
+    video_vae->checkpoint.weights.ReleasePages();
   }
   TorchGenerator generator(request.seed);
   H3RT_RETURN_IF_ERROR(
-      impl_->Denoise(request, geometry, conditions, generator, context, clock.sink(), result));
-  H3RT_RETURN_IF_ERROR(impl_->Decode(context, clock.sink(), result));
+      Denoise(request, geometry, conditions, generator, context, clock.sink(), result));
+  conditions.clear();
+  ReturnFreedMemory();
+  H3RT_RETURN_IF_ERROR(Decode(context, clock.sink(), result));
   clock.Finish();
   return result;
 }

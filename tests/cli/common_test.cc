@@ -11,10 +11,10 @@ const std::vector<std::string> kCommands = {"generate", "inspect", "parity", "do
                                             "make-model"};
 
 TEST(Program, SaysItsVersionAndHelp) {
-  const Run version = RunProgram({"--version"});
+  const ProgramRun version = RunProgram({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out, "h3rt 0.1.0\n");
-  const Run help = RunProgram({"--help"});
+  const ProgramRun help = RunProgram({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const std::string& command : kCommands) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
@@ -26,7 +26,7 @@ TEST(Program, WithoutACommandItIsAnInvalidArgument) { EXPECT_EQ(RunProgram({}).e
 
 TEST(Program, RefusesUnknownFlagsByName) {
   for (const std::string& command : kCommands) {
-    const Run run = RunProgram({command, "--no-such-flag"});
+    const ProgramRun run = RunProgram({command, "--no-such-flag"});
     EXPECT_EQ(run.exit_code, 2) << command;
     EXPECT_NE(run.err.find("no-such-flag"), std::string::npos) << command << ": " << run.err;
     EXPECT_EQ(run.out, "") << "messages belong to standard error";
@@ -43,7 +43,7 @@ TEST(Program, PrintsOneJsonObjectEvenForErrors) {
       {"generate", "--json", "--no-such-flag"},
   };
   for (const auto& call : calls) {
-    const Run run = RunProgram(call);
+    const ProgramRun run = RunProgram(call);
     const auto json = ParseJson(run.out, call[0]);
     ASSERT_TRUE(json.ok()) << call[0] << ": " << json.status() << "\n" << run.out;
     EXPECT_TRUE(json->is_object());
@@ -62,15 +62,15 @@ TEST(Program, MissingFilesExit3) {
 TEST(Program, RefusesBadEnvironmentByName) {
   for (const auto& [name, value] : Environment{
            {"H3RT_LOG", "loud"}, {"H3RT_MEMORY_LIMIT", "lots"}, {"H3RT_FAKE_DEVICES", "nine"}}) {
-    const Run run = RunProgram({"doctor"}, {.env = {{name, value}}});
+    const ProgramRun run = RunProgram({"doctor"}, {.env = {{name, value}}});
     EXPECT_EQ(run.exit_code, 2) << name;
     EXPECT_NE(run.err.find(name), std::string::npos) << run.err;
   }
 }
 
 TEST(Doctor, ListsTheExactTable) {
-  const Run run = RunProgram({"doctor", "--json"},
-                             {.env = {{"H3RT_FAKE_DEVICES", "8.9, 9.0,10.0,12.0,12.1,13.0"}}});
+  const ProgramRun run = RunProgram(
+      {"doctor", "--json"}, {.env = {{"H3RT_FAKE_DEVICES", "8.9, 9.0,10.0,12.0,12.1,13.0"}}});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json json = ParseJson(run.out, "doctor").value();
   ASSERT_EQ(json["devices"].size(), 6u);
@@ -87,7 +87,8 @@ TEST(Doctor, ListsTheExactTable) {
 }
 
 TEST(Doctor, SaysWhyThereIsNoFfmpeg) {
-  const Run run = RunProgram({"doctor", "--json"}, {.env = {{"H3RT_MEDIA_LIBRARY", "none"}}});
+  const ProgramRun run =
+      RunProgram({"doctor", "--json"}, {.env = {{"H3RT_MEDIA_LIBRARY", "none"}}});
   ASSERT_EQ(run.exit_code, 0);
   const Json json = ParseJson(run.out, "doctor").value();
   EXPECT_TRUE(json["libraries"]["ffmpeg"].is_null());
@@ -102,7 +103,7 @@ TEST(Parity, AnEmptyFolderIsNoSuccess) {
 TEST(Parity, ACorruptFixtureIsDataLoss) {
   const TemporaryFolder folder;
   WriteAll(folder / "rng.safetensors", "not a safetensors file");
-  const Run run = RunProgram({"parity", folder.path()});
+  const ProgramRun run = RunProgram({"parity", folder.path()});
   EXPECT_EQ(run.exit_code, 7) << run.err;
   EXPECT_NE(run.err.find("rng.safetensors"), std::string::npos) << run.err;
 }
@@ -113,7 +114,7 @@ TEST(Parity, AWrongNumberFails) {
   ASSERT_GT(bytes.size(), 1000u);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);  // the last bit of one value
   WriteAll(folder / "rng.safetensors", bytes);
-  const Run run = RunProgram({"parity", folder.path()});
+  const ProgramRun run = RunProgram({"parity", folder.path()});
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_NE(run.out.find("FAIL"), std::string::npos);
   EXPECT_NE(run.out.find("1 failed"), std::string::npos) << run.out;

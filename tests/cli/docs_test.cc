@@ -9,7 +9,7 @@ namespace {
 TEST(Docs, EveryCommandsPageIsItsHelpText) {
   for (const std::string command : {"generate", "inspect", "parity", "doctor", "make-model"}) {
     const std::string page = ReadAll(H3RT_SOURCE_DIR "/docs/" + command + ".md");
-    const Run help = RunProgram({command, "--help"});
+    const ProgramRun help = RunProgram({command, "--help"});
     ASSERT_EQ(help.exit_code, 0);
     ASSERT_FALSE(help.out.empty());
     EXPECT_NE(page.find("```\n" + help.out + "```\n"), std::string::npos)

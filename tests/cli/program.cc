@@ -29,6 +29,10 @@ namespace {
     const rlimit limit = {options.file_limit_bytes, options.file_limit_bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  if (options.memory_limit_bytes > 0) {
+    const rlimit limit = {options.memory_limit_bytes, options.memory_limit_bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
   std::vector<char*> argv;
   std::string program = H3RT_PROGRAM;
   argv.push_back(program.data());
@@ -41,7 +45,7 @@ namespace {
 
 }  // namespace
 
-Run RunProgram(const std::vector<std::string>& args, const RunOptions& options) {
+ProgramRun RunProgram(const std::vector<std::string>& args, const RunOptions& options) {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
   const std::string err = folder / "err";
@@ -53,7 +57,7 @@ Run RunProgram(const std::vector<std::string>& args, const RunOptions& options) 
   }
   int status = 0;
   ::waitpid(pid, &status, 0);
-  Run run;
+  ProgramRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   run.out = ReadAll(out);
   run.err = ReadAll(err);

@@ -7,7 +7,7 @@
 
 namespace h3rt::cli_test {
 
-struct Run {
+struct ProgramRun {
   int exit_code = -1;  // 128 + signal when it was ended by one
   std::string out;
   std::string err;
@@ -22,9 +22,11 @@ struct RunOptions {
   // Largest file that the program may write (RLIMIT_FSIZE), in bytes; 0: no limit. Past it writes
   // fail as they do on a full disk.
   unsigned long long file_limit_bytes = 0;
+  // Address space (RLIMIT_AS), in bytes; 0: no limit. Past it allocations fail.
+  unsigned long long memory_limit_bytes = 0;
 };
 
-Run RunProgram(const std::vector<std::string>& args, const RunOptions& options = {});
+ProgramRun RunProgram(const std::vector<std::string>& args, const RunOptions& options = {});
 
 // A fresh folder that is removed with its content.
 class TemporaryFolder {
