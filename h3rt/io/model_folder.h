@@ -43,6 +43,8 @@ struct ModelFolder {
                                           const ModelFolderOptions& options = {});
 };
 
+// Whether the files hold what the folder's SHA256SUMS says is another matter: see checksums.h.
+
 // An identity of the model's content: SHA-256 over the sorted list of its files (name relative to
 // the root, size, content). Files over 64 MiB count with their first 8 bytes and header when they
 // are safetensors, and 64 blocks of 4 KiB spread over the rest: two models of one shape differ

@@ -12,6 +12,8 @@
 
 #include "h3rt/base/check.h"
 #include "h3rt/base/file.h"
+#include "h3rt/base/hash.h"
+#include "h3rt/io/checksums.h"
 #include "h3rt/io/random_values.h"
 #include "h3rt/io/safetensors.h"
 #include "h3rt/io/tensor_list.h"
@@ -94,27 +96,37 @@ absl::Status CreateFolder(const std::string& path) {
   return error ? ErrnoStatus(error.value(), "create folder", path) : absl::OkStatus();
 }
 
-absl::Status WriteJson(const std::string& folder, const char* name, const Json& json) {
-  H3RT_RETURN_IF_ERROR(CreateFolder(folder));
-  return WriteFileAtomically(folder + "/" + name, json.dump(2) + "\n");
+// What the files of the model hold: path relative to its folder -> SHA-256.
+using Sums = std::map<std::string, std::string>;
+
+absl::Status WriteJson(const std::string& root, const std::string& name, const Json& json,
+                       Sums& sums) {
+  const std::string path = root + "/" + name;
+  H3RT_RETURN_IF_ERROR(CreateFolder(std::filesystem::path(path).parent_path().string()));
+  const std::string text = json.dump(2) + "\n";
+  sums[name] = Sha256Hex(std::as_bytes(std::span(text.data(), text.size())));
+  return WriteFileAtomically(path, text);
 }
 
 // `part` keeps the streams of the networks apart where their tensors share a name.
 absl::Status WritePart(const std::string& root, const std::string& part, const Json& config,
                        const std::map<std::string, Planned>& plan, uint64_t seed,
-                       Progress& progress) {
-  const std::string folder = root + "/" + part;
-  H3RT_RETURN_IF_ERROR(WriteJson(folder, "config.json", config));
+                       Progress& progress, Sums& sums) {
+  H3RT_RETURN_IF_ERROR(WriteJson(root, part + "/config.json", config, sums));
   std::vector<SafetensorsSpec> specs;
   for (const auto& [key, item] : plan) specs.push_back(item.spec);
+  const std::string name = part + "/" + kWeightsFile;
+  Sha256 hash;
   H3RT_ASSIGN_OR_RETURN(
       SafetensorsWriter writer,
-      SafetensorsWriter::Create(folder + "/" + kWeightsFile, std::move(specs), {{"format", "pt"}}));
+      SafetensorsWriter::Create(root + "/" + name, std::move(specs), {{"format", "pt"}}, &hash));
   for (const SafetensorsSpec& spec : writer.specs()) {
     H3RT_RETURN_IF_ERROR(
         WriteTensor(writer, plan.find(spec.name)->second, part + "." + spec.name, seed, progress));
   }
-  return writer.Finish();
+  H3RT_RETURN_IF_ERROR(writer.Finish());
+  sums[name] = hash.Finish();
+  return absl::OkStatus();
 }
 
 absl::Status WriteAll(const std::string& root, const ModelConfigs& configs,
@@ -135,25 +147,27 @@ absl::Status WriteAll(const std::string& root, const ModelConfigs& configs,
     Plan(tensor, DType::kF32, audio);
   }
   Progress progress(options, BytesOf(transformer) + BytesOf(video) + BytesOf(audio));
+  Sums sums;
   H3RT_RETURN_IF_ERROR(WritePart(root, "transformer", configs.transformer.ToJson(), transformer,
-                                 options.seed, progress));
+                                 options.seed, progress, sums));
   H3RT_RETURN_IF_ERROR(
-      WritePart(root, "vae", configs.video_vae.ToJson(), video, options.seed, progress));
-  H3RT_RETURN_IF_ERROR(
-      WritePart(root, "audio_vae", configs.audio_vae.ToJson(), audio, options.seed, progress));
-  H3RT_RETURN_IF_ERROR(WriteJson(root + "/scheduler", "scheduler_config.json",
-                                 SchedulerConfig{.shift = 12.0}.ToJson()));
-  H3RT_RETURN_IF_ERROR(WriteJson(root + "/audio_scheduler", "scheduler_config.json",
-                                 SchedulerConfig{.shift = 3.0}.ToJson()));
+      WritePart(root, "vae", configs.video_vae.ToJson(), video, options.seed, progress, sums));
+  H3RT_RETURN_IF_ERROR(WritePart(root, "audio_vae", configs.audio_vae.ToJson(), audio, options.seed,
+                                 progress, sums));
+  H3RT_RETURN_IF_ERROR(WriteJson(root, "scheduler/scheduler_config.json",
+                                 SchedulerConfig{.shift = 12.0}.ToJson(), sums));
+  H3RT_RETURN_IF_ERROR(WriteJson(root, "audio_scheduler/scheduler_config.json",
+                                 SchedulerConfig{.shift = 3.0}.ToJson(), sums));
   ConditionerConfig conditioner;
   conditioner.text_dim = configs.transformer.text_dim;
   // JSON integers are signed here.
   conditioner.seed = static_cast<int64_t>(options.seed & 0x7fffffff);
-  H3RT_RETURN_IF_ERROR(WriteJson(root + "/text_encoder", "config.json", conditioner.ToJson()));
+  H3RT_RETURN_IF_ERROR(WriteJson(root, "text_encoder/config.json", conditioner.ToJson(), sums));
   Json about = {{"name", options.name}, {"weights", "random"}, {"seed", options.seed}};
   if (!options.defaults.is_null()) about["defaults"] = options.defaults;
   const Json index = {{"_class_name", "MiniMaxH3ModularPipeline"}, {"h3rt", std::move(about)}};
-  return WriteJson(root, "modular_model_index.json", index);
+  H3RT_RETURN_IF_ERROR(WriteJson(root, "modular_model_index.json", index, sums));
+  return WriteFileAtomically(root + "/" + kChecksumsFile, FormatChecksums(sums));
 }
 
 absl::Status CheckTarget(const std::string& folder) {

@@ -40,8 +40,8 @@ struct RandomModelOptions {
 
 // Writes `folder` in the diffusers layout: transformer/, vae/, audio_vae/ with config.json and
 // diffusion_pytorch_model.safetensors, scheduler/, audio_scheduler/, text_encoder/config.json (the
-// hash conditioner), modular_model_index.json. Transformer weights are BF16 with the F32 islands of
-// the release; audio F32.
+// hash conditioner), modular_model_index.json, and SHA256SUMS of all these. Transformer weights are
+// BF16 with the F32 islands of the release; audio F32.
 //
 // Every parameter is random, also those that training starts at 0 or 1 (spec h3 section 14): a
 // matrix draws from N(0, gain / sqrt(inputs)), norms from N(1, 0.1), biases from N(0, 0.02), so

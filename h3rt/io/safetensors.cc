@@ -49,7 +49,8 @@ bool IsAligned(const ConstTensorView& view) {
 
 absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
                                                             std::vector<SafetensorsSpec> specs,
-                                                            const Metadata& metadata) {
+                                                            const Metadata& metadata,
+                                                            Sha256* hash) {
   std::sort(specs.begin(), specs.end(), [](const SafetensorsSpec& a, const SafetensorsSpec& b) {
     const int64_t size_a = SizeOf(a.dtype);
     const int64_t size_b = SizeOf(b.dtype);
@@ -94,7 +95,10 @@ absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(const std::string& p
   }
   H3RT_RETURN_IF_ERROR(file.Write(length));
   H3RT_RETURN_IF_ERROR(file.Write(text));
+  if (hash != nullptr) hash->Update(length);
+  if (hash != nullptr) hash->Update(text);
   SafetensorsWriter writer(std::move(file));
+  writer.hash_ = hash;
   writer.path_ = path;
   writer.specs_ = std::move(specs);
   writer.expected_ = offset;
@@ -109,6 +113,7 @@ absl::Status SafetensorsWriter::Append(std::span<const std::byte> bytes) {
                             .where = path_});
   }
   H3RT_RETURN_IF_ERROR(file_.Write(bytes));
+  if (hash_ != nullptr) hash_->Update(bytes);
   written_ += bytes.size();
   return absl::OkStatus();
 }

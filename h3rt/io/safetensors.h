@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "h3rt/base/file.h"
+#include "h3rt/base/hash.h"
 #include "h3rt/base/status.h"
 #include "h3rt/io/mapped_file.h"
 #include "h3rt/tensor/dtype.h"
@@ -130,9 +131,12 @@ class SafetensorsWriter {
   using Metadata = std::map<std::string, std::string, std::less<>>;
   // Sorts the tensors by element size, largest first, then by name, so that each is aligned.
   // kInvalidArgument for a duplicate or empty name, "__metadata__", or a header over the limit.
+  // `hash`, where given, takes in every byte of the file as it is written; it has to outlive the
+  // writer's use.
   static absl::StatusOr<SafetensorsWriter> Create(const std::string& path,
                                                   std::vector<SafetensorsSpec> specs,
-                                                  const Metadata& metadata = {});
+                                                  const Metadata& metadata = {},
+                                                  Sha256* hash = nullptr);
   // The order in which the data has to come.
   const std::vector<SafetensorsSpec>& specs() const { return specs_; }
   // The next bytes of the data, in pieces of any size. Running past the end is kInvalidArgument.
@@ -146,6 +150,7 @@ class SafetensorsWriter {
   PendingFile file_;
   std::string path_;
   std::vector<SafetensorsSpec> specs_;
+  Sha256* hash_ = nullptr;
   uint64_t expected_ = 0;
   uint64_t written_ = 0;
 };
