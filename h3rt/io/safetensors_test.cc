@@ -96,7 +96,7 @@ std::vector<BrokenCase> EntryCases() {
       {"DTypeOfAnotherSize",
        With(Entry("F64", "[2,3]", "[0,24]"), good_b),
        {"\"a\"", "24 bytes", "48 for F64 [2, 3]"}},
-      {"RightSizeWrongBytes",
+      {"RightBytesWrongShape",
        With(Entry("F32", "[2,4]", "[0,24]"), good_b),
        {"\"a\"", "24 bytes", "32 for F32"}},
       {"OffsetsBackwards",
