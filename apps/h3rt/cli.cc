@@ -16,7 +16,38 @@ void HandleSignal(int signal) {
   std::signal(signal, SIG_DFL);  // the next one is not waited for
 }
 
+// `T` decides the range. Leading zeros go, since the parser would read them as octal.
+template <typename T>
+CLI::Validator DecimalNumber(const char* name) {
+  return CLI::Validator(
+      [name](std::string& text) -> std::string {
+        T value{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+          return "got \"" + text + "\", wanted " + name;
+        }
+        text = std::to_string(value);
+        return {};
+      },
+      "");
+}
+
 }  // namespace
+
+CLI::Validator Unsigned() { return DecimalNumber<uint64_t>("a whole number from 0 to 2^64 - 1"); }
+
+CLI::Validator Integer() { return DecimalNumber<int64_t>("a whole number"); }
+
+void RefuseEmptyValues(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_expected_min() == 0) continue;  // a flag
+    option->check(CLI::Validator(
+        [](std::string& text) {
+          return text.empty() ? std::string("the value is empty") : text.substr(0, 0);
+        },
+        ""));
+  }
+}
 
 void AddJsonFlag(CLI::App& command, Invocation& invocation) {
   command.add_flag("--json", invocation.json,
@@ -32,9 +63,11 @@ void AddComputeFlags(CLI::App& command, ComputeOptions& options) {
       .add_option("--device", options.device,
                   "auto, cpu or cuda[:N]; auto takes the first device that this build runs on")
       ->capture_default_str();
-  command.add_option("--impl", options.impls,
-                     "OP=NAME: run an op with a named implementation instead of the first that "
-                     "supports the problem (repeatable), for example attention=ref");
+  command
+      .add_option("--impl", options.impls,
+                  "OP=NAME: run an op with a named implementation instead of the first that "
+                  "supports the problem (repeatable), for example attention=ref")
+      ->allow_extra_args(false);  // else it would swallow what stands behind it
 }
 
 absl::StatusOr<int> ResolveThreads(const ComputeOptions& options) {
@@ -98,6 +131,7 @@ void InstallSignalHandler() {
   GlobalCancel();  // constructed before a signal can want it
   std::signal(SIGINT, HandleSignal);
   std::signal(SIGTERM, HandleSignal);
+  std::signal(SIGHUP, HandleSignal);
   // A closed pipe or a full disk is an error of a write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -26,6 +26,14 @@ struct Invocation {
   std::function<absl::StatusOr<Outcome>()> run;
 };
 
+// Checks of numbers: decimal digits and nothing else, in the range of 64 bits. (What the parser
+// takes by itself is laxer: "010" would be 8, "-1" a large unsigned number.)
+CLI::Validator Unsigned();
+CLI::Validator Integer();
+// Every option of the command refuses an empty value, which is a mistake in a script and would
+// otherwise count as not given.
+void RefuseEmptyValues(CLI::App& command);
+
 // Adds --json to a command.
 void AddJsonFlag(CLI::App& command, Invocation& invocation);
 

@@ -61,7 +61,12 @@ std::string TextOf(const ArchitectureRow& row) {
 }
 
 absl::StatusOr<Outcome> Run(bool json) {
-  H3RT_ASSIGN_OR_RETURN(const DeviceList devices, ListDevices());
+  absl::StatusOr<DeviceList> listed = ListDevices();
+  if (absl::IsInvalidArgument(listed.status()))
+    return listed.status();  // the variable, not the machine
+  // A driver that fails is what this command is for: it is reported and the rest goes on.
+  const DeviceList devices =
+      listed.ok() ? *std::move(listed) : DeviceList{.reason = MessageOf(listed.status())};
   H3RT_ASSIGN_OR_RETURN(const uint64_t available, AvailableMemory());
   const DeviceBuild build = ThisDeviceBuild();
   const dnnl_version_t* dnnl = dnnl_version();

@@ -174,6 +174,11 @@ absl::StatusOr<Outcome> Run(const Options& options, bool json) {
                         Session::Open(options.model, session_options));
   H3RT_RETURN_IF_ERROR(FillRequest(options, *session, request));
   H3RT_RETURN_IF_ERROR(session->Check(request));
+  ClipOutputs outputs = options.outputs;
+  outputs.inputs = {options.model,      options.first,        options.last,
+                    options.latents_in, options.transformer,  options.video_vae,
+                    options.audio_vae,  options.prompt_embeds};
+  H3RT_RETURN_IF_ERROR(CheckOutputs(outputs, request));
   AddNotes(*session, request);
   H3RT_ASSIGN_OR_RETURN(const MemoryPlan plan, session->Plan(request));
   std::fprintf(stderr, "%dx%d, %lld frames, %lld forwards, seed %llu, %d threads\n%s\n",
@@ -186,8 +191,8 @@ absl::StatusOr<Outcome> Run(const Options& options, bool json) {
     H3RT_RETURN_IF_ERROR(plan.CheckFits(available));
     return Outcome{.code = ExitCode::kDone, .json = {{"ok", true}, {"plan", plan.ToJson()}}};
   }
-  H3RT_ASSIGN_OR_RETURN(const ClipJobResult job, RunClipJob(*session, request, options.outputs,
-                                                            ProgressPrinter(), &GlobalCancel()));
+  H3RT_ASSIGN_OR_RETURN(const ClipJobResult job,
+                        RunClipJob(*session, request, outputs, ProgressPrinter(), &GlobalCancel()));
   const uint64_t peak = PeakResidentBytes() - before;
   for (const std::string& note : job.notes) LogWarning(note);
   LogInfo(
@@ -207,12 +212,14 @@ void AddRequestFlags(CLI::App& command, Options& o) {
   command.add_option("--first", o.first, "First frame: PNG, JPEG or WebP");
   command.add_option("--last", o.last, "Last frame");
   command.add_option("--size", o.size, "WIDTHxHEIGHT in pixels. Default: the model's");
-  auto* frames = command.add_option("--frames", o.frames, "Length in frames, 17k+5");
+  auto* frames =
+      command.add_option("--frames", o.frames, "Length in frames, 17k+5")->check(Integer());
   auto* seconds = command.add_option("--seconds", o.seconds, "Length in seconds, rounded up");
   frames->excludes(seconds);
   command.add_option("--forwards", o.forwards, "Model evaluations. Default: the model's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Unsigned());
   command.add_option("--seed", o.seed, "Seed of the noise; torch's CPU generator")
+      ->check(Unsigned())
       ->capture_default_str();
   command.add_option("--latents-in", o.latents_in, "Start from these latents instead of noise");
   command.add_option("--precision", o.precision, "fp32, or bf16 as the released model was run")
@@ -253,6 +260,7 @@ void AddGenerate(CLI::App& app, Invocation& invocation) {
   AddFileFlags(*command, *options);
   AddComputeFlags(*command, options->compute);
   AddJsonFlag(*command, invocation);
+  RefuseEmptyValues(*command);
   command->footer(kFooter);
   command->callback([options, &invocation] {
     invocation.run = [options, &invocation] { return Run(*options, invocation.json); };

@@ -6,6 +6,7 @@
 
 #include "apps/h3rt/cli.h"
 #include "h3rt/base/units.h"
+#include "h3rt/io/checksums.h"
 #include "h3rt/model/packing/packing.h"
 #include "h3rt/runtime/session.h"
 
@@ -16,6 +17,7 @@ struct Options {
   std::string path;
   std::string size;
   int64_t frames = 124;
+  bool verify = false;
 };
 
 void PrintKeys(const char* what, const std::vector<std::string>& keys) {
@@ -62,6 +64,28 @@ absl::StatusOr<Json> PlanOf(const Options& options, bool json) {
   return plan.ToJson();
 }
 
+// Compares with SHA256SUMS; the report gets the result, the outcome its exit code.
+absl::Status Verify(const Options& options, bool json, Outcome& outcome) {
+  const auto stop = [](uint64_t, uint64_t) {
+    return GlobalCancel().cancelled() ? Cancelled("inspect --verify") : absl::OkStatus();
+  };
+  H3RT_ASSIGN_OR_RETURN(const ChecksumReport sums, VerifyChecksums(options.path, UINT64_MAX, stop));
+  Json mismatched = Json::array();
+  for (const ChecksumReport::Mismatch& m : sums.mismatched) {
+    mismatched.push_back({{"file", m.file}, {"got", m.got}, {"wanted", m.wanted}});
+    if (!json) std::printf("    other content: %s\n", m.file.c_str());
+  }
+  outcome.json["verify"] = {
+      {"listed", sums.listed}, {"checked", sums.checked}, {"mismatched", std::move(mismatched)}};
+  if (!json) std::printf("SHA256SUMS: %zu files are as listed\n", sums.checked.size());
+  if (!sums.listed) {
+    std::fprintf(stderr, "h3rt: nothing to verify: the folder has no %s\n", kChecksumsFile);
+    outcome.code = ExitCode::kNothingCompared;
+  }
+  if (!sums.mismatched.empty()) outcome.code = ExitCode::kDataLoss;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Outcome> Run(const Options& options, bool json) {
   if (!options.size.empty()) {
     int64_t width = 0;
@@ -71,6 +95,13 @@ absl::StatusOr<Outcome> Run(const Options& options, bool json) {
     H3RT_RETURN_IF_ERROR(CheckFrames(options.frames));
   }
   H3RT_ASSIGN_OR_RETURN(const InspectReport report, Inspect(options.path));
+  const bool whole = report.form == "diffusers model" || report.form == "original model";
+  if (!options.size.empty() && !whole) {
+    return InvalidArgument({.what = "--size needs a whole model",
+                            .got = report.form,
+                            .wanted = "a model folder",
+                            .where = options.path});
+  }
   Outcome outcome{.code = report.ok() ? ExitCode::kDone : ExitCode::kAnswerIsNo,
                   .json = report.ToJson()};
   if (!json) {
@@ -85,9 +116,17 @@ absl::StatusOr<Outcome> Run(const Options& options, bool json) {
     }
     std::printf(report.ok() ? "complete\n" : "NOT complete\n");
   }
-  if (!options.size.empty() && report.ok()) {
-    H3RT_ASSIGN_OR_RETURN(outcome.json["plan"], PlanOf(options, json));
+  if (!options.size.empty()) {
+    const absl::StatusOr<Json> plan = PlanOf(options, json);
+    if (plan.ok()) {
+      outcome.json["plan"] = *plan;
+    } else {  // the report stands; the plan has its own reason
+      outcome.code = ExitCodeOf(plan.status());
+      outcome.json["plan_error"] = MessageOf(plan.status());
+      std::fprintf(stderr, "h3rt: %s\n", MessageOf(plan.status()).c_str());
+    }
   }
+  if (options.verify) H3RT_RETURN_IF_ERROR(Verify(options, json, outcome));
   return outcome;
 }
 
@@ -101,8 +140,13 @@ void AddInspect(CLI::App& app, Invocation& invocation) {
       ->required();
   command->add_option("--size", options->size,
                       "Also what a clip of this WIDTHxHEIGHT would need (model folders)");
-  command->add_option("--frames", options->frames, "Length for --size")->capture_default_str();
+  command->add_option("--frames", options->frames, "Length for --size")
+      ->check(Integer())
+      ->capture_default_str();
+  command->add_flag("--verify", options->verify,
+                    "Also read every file that the folder's SHA256SUMS lists and compare");
   AddJsonFlag(*command, invocation);
+  RefuseEmptyValues(*command);
   command->footer(
       "Reads headers only: a file of 66 GB takes no longer than a small one. Exit 1 when keys are\n"
       "missing, unknown or wrong (all are listed), 7 when a file is corrupt.");

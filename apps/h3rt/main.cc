@@ -11,15 +11,14 @@
 #include "h3rt/base/version.h"
 
 namespace h3rt::cli {
-namespace {
 
-constexpr char kFooter[] = R"(Exit codes:
+static constexpr char kFooter[] = R"(Exit codes:
   0 done   1 it ran and the answer is no   2 invalid argument   3 not found or I/O
   4 failed precondition (device, driver, tool)   5 unimplemented   6 memory or disk exhausted
   7 data loss (corrupt file)   8 cancelled   9 inconclusive   10 nothing compared or measured
   11 locked   12 refused: closed work   70 internal error)";
 
-std::string EnvironmentHelp() {
+static std::string EnvironmentHelp() {
   std::string text = "Environment (a flag wins over it):\n";
   for (const EnvEntry& entry : EnvTable()) {
     text += "  " + std::string(entry.name) + ": " + entry.help + "\n";
@@ -27,7 +26,7 @@ std::string EnvironmentHelp() {
   return text;
 }
 
-absl::Status SetLogLevelFromEnvironment() {
+static absl::Status SetLogLevelFromEnvironment() {
   const std::string text = GetEnv(EnvVar::kLog).value_or("info");
   const std::pair<const char*, LogLevel> levels[] = {{"debug", LogLevel::kDebug},
                                                      {"info", LogLevel::kInfo},
@@ -44,7 +43,7 @@ absl::Status SetLogLevelFromEnvironment() {
                           .wanted = "debug, info, warning, error or silent"});
 }
 
-int Report(const absl::Status& status, bool json) {
+static int Report(const absl::Status& status, bool json) {
   const ExitCode code = ExitCodeOf(status);
   std::fprintf(stderr, "h3rt: %s\n", MessageOf(status).c_str());
   if (json) {
@@ -55,14 +54,14 @@ int Report(const absl::Status& status, bool json) {
   return static_cast<int>(code);
 }
 
-bool WantsJson(int argc, char** argv) {
+static bool WantsJson(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0) return true;
   }
   return false;
 }
 
-int Run(int argc, char** argv) {
+static int Run(int argc, char** argv) {
   CLI::App app{"MiniMax-H3 video with sound, natively", "h3rt"};
   app.set_version_flag("--version", std::string("h3rt ") + kVersion);
   app.require_subcommand(1);
@@ -89,14 +88,13 @@ int Run(int argc, char** argv) {
   if (!outcome.ok()) return Report(outcome.status(), invocation.json);
   if (invocation.json) {
     std::cout << outcome->json.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
-    if (!std::cout) {
-      return Report(IoError({.what = "cannot write the result to standard output"}), false);
-    }
+  }
+  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return Report(IoError({.what = "cannot write the result to standard output"}), false);
   }
   return static_cast<int>(outcome->code);
 }
 
-}  // namespace
 }  // namespace h3rt::cli
 
 int main(int argc, char** argv) {
@@ -104,8 +102,6 @@ int main(int argc, char** argv) {
   try {
     return h3rt::cli::Run(argc, argv);
   } catch (...) {
-    const absl::Status status = h3rt::StatusOfException("h3rt");
-    std::fprintf(stderr, "h3rt: %s\n", h3rt::MessageOf(status).c_str());
-    return static_cast<int>(h3rt::ExitCodeOf(status));
+    return h3rt::cli::Report(h3rt::StatusOfException("h3rt"), h3rt::cli::WantsJson(argc, argv));
   }
 }

@@ -64,8 +64,10 @@ void AddMakeModel(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"tiny", "mini", "released-shape"}))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the weights; the same seed, the same bytes")
+      ->check(Unsigned())
       ->capture_default_str();
   AddJsonFlag(*command, invocation);
+  RefuseEmptyValues(*command);
   command->footer("released-shape writes 77 GB.");
   command->callback([options, &invocation] {
     invocation.run = [options, &invocation] { return Run(*options, invocation.json); };

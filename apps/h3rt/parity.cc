@@ -55,6 +55,7 @@ void AddParity(CLI::App& app, Invocation& invocation) {
       ->required();
   AddComputeFlags(*command, options->compute);
   AddJsonFlag(*command, invocation);
+  RefuseEmptyValues(*command);
   command->footer(
       "A row a tensor: ok or FAIL, name, shape, metric (bits: elements that differ; rel_l2;\n"
       "max_abs), value, bound, worst index. Exit 1 when a row fails, 10 when there was nothing to\n"

@@ -16,7 +16,7 @@ constexpr std::array<EnvEntry, 6> kTable = {{
      "path of the FFmpeg part (libh3rt_media.so), default: beside the program; \"none\" runs "
      "without FFmpeg"},
     {EnvVar::kFakeDevices, "H3RT_FAKE_DEVICES",
-     "devices that `doctor` believes in, as compute capabilities \"9.0,12.1\"; for tests"},
+     "devices to believe in, as compute capabilities \"9.0,12.1\", or \"none\"; for tests"},
     {EnvVar::kFakeMemory, "H3RT_FAKE_MEMORY",
      "bytes of memory that plans believe to be available; for tests"},
     {EnvVar::kLog, "H3RT_LOG", "debug, info, warning, error or silent; default info"},

@@ -34,12 +34,16 @@ absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::strin
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not blocking: opening a pipe that nobody writes would wait for ever.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return ErrnoStatus(errno, "open", path);
   struct stat info = {};
-  if (::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return IoError({.what = "cannot read file", .got = "a folder", .where = path});
+    return IoError({.what = "cannot read file",
+                    .got = S_ISDIR(info.st_mode) ? "a folder" : "a pipe or device",
+                    .wanted = "a regular file",
+                    .where = path});
   }
   if (static_cast<uint64_t>(info.st_size) > limit_bytes) {
     ::close(fd);
@@ -60,7 +64,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_byt
     }
     if (n == 0) break;
     out.append(buffer, static_cast<size_t>(n));
-    if (out.size() > limit_bytes) {  // a pipe or device without a size
+    if (out.size() > limit_bytes) {  // it grew meanwhile
       ::close(fd);
       return InvalidArgument({.what = "file is too large",
                               .wanted = "at most " + std::to_string(limit_bytes) + " bytes",
@@ -81,10 +85,13 @@ absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
                     .where = path});
   }
   PendingFile file;
-  file.path_ = path;
-  std::string name = FolderOf(path) + "/.h3rt-XXXXXX";
+  // Written through a link: renaming over it would replace the link.
+  char* const target = ::realpath(path.c_str(), nullptr);
+  file.path_ = target != nullptr ? target : path;
+  std::free(target);
+  std::string name = FolderOf(file.path_) + "/.h3rt-XXXXXX";
   file.fd_ = ::mkstemp(name.data());
-  if (file.fd_ < 0) return ErrnoStatus(errno, "create a file in", FolderOf(path));
+  if (file.fd_ < 0) return ErrnoStatus(errno, "create a file in", FolderOf(file.path_));
   file.temporary_path_ = std::move(name);
   const mode_t mask = ::umask(0);
   ::umask(mask);

@@ -148,8 +148,18 @@ TEST_F(FileTest, ReadsOfMissingOrLargeFilesAndFoldersAreTyped) {
   ASSERT_TRUE(WriteFileAtomically(Path("x"), "12345").ok());
   EXPECT_TRUE(ReadFile(Path("x"), 5).ok());
   EXPECT_EQ(ReadFile(Path("x"), 4).status().code(), absl::StatusCode::kInvalidArgument);
-  // A device has no size to refuse beforehand.
-  EXPECT_EQ(ReadFile("/dev/zero", 1 << 20).status().code(), absl::StatusCode::kInvalidArgument);
+  // A device never ends, and a pipe that nobody writes to would be waited for.
+  EXPECT_EQ(ReadFile("/dev/zero", 1 << 20).status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadFile(Path("pipe")).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(FileTest, ALinkKeepsPointingAtTheFileThatIsWritten) {
+  ASSERT_TRUE(WriteFileAtomically(Path("target"), "old").ok());
+  ASSERT_EQ(::symlink(Path("target").c_str(), Path("link").c_str()), 0);
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "new").ok());
+  EXPECT_EQ(*ReadFile(Path("target")), "new");
+  EXPECT_THAT(Names(), ElementsAre("link", "target"));
 }
 
 // Runs in a child whose files may not grow over 64 KiB, as on a disk that fills up while writing.

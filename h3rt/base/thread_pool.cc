@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 
 #include "h3rt/base/exceptions.h"
 
@@ -55,7 +56,11 @@ struct ThreadPool::Loop {
 ThreadPool::ThreadPool(int threads) {
   const int extra = std::max(threads, 1) - 1;
   workers_.reserve(static_cast<size_t>(extra));
-  for (int i = 0; i < extra; ++i) workers_.emplace_back([this, i] { WorkerMain(i + 1); });
+  try {
+    for (int i = 0; i < extra; ++i) workers_.emplace_back([this, i] { WorkerMain(i + 1); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are do the work, with the same result.
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -16,7 +16,8 @@ namespace h3rt {
 
 class ThreadPool {
  public:
-  // `threads` counts the calling thread; values below 1 are taken as 1.
+  // `threads` counts the calling thread; values below 1 are taken as 1. Where the system refuses so
+  // many, there are fewer; threads() tells.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

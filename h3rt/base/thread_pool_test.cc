@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,6 +200,33 @@ TEST(ExecContext, ImplementationsAreLookedUpByOp) {
   context.cancel = &cancel;
   EXPECT_EQ(context.ParallelFor(2, [](int64_t) { return absl::OkStatus(); }).code(),
             absl::StatusCode::kCancelled);
+}
+
+TEST(ThreadPool, AnExceptionInATaskIsAnErrorOfTheLoop) {
+  for (const int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    const absl::Status memory = pool.ParallelFor(64, nullptr, [](int64_t i) -> absl::Status {
+      if (i == 17) throw std::bad_alloc();
+      return absl::OkStatus();
+    });
+    EXPECT_EQ(memory.code(), absl::StatusCode::kResourceExhausted) << threads;
+    const absl::Status other = pool.ParallelFor(64, nullptr, [](int64_t i) -> absl::Status {
+      if (i == 17) throw std::runtime_error("seventeen");
+      return absl::OkStatus();
+    });
+    EXPECT_EQ(other.code(), absl::StatusCode::kInternal) << threads;
+    EXPECT_NE(MessageOf(other).find("seventeen"), std::string::npos);
+    int64_t ran = 0;
+    std::mutex mutex;
+    EXPECT_TRUE(pool.ParallelFor(64, nullptr,
+                                 [&](int64_t) {
+                                   const std::lock_guard<std::mutex> lock(mutex);
+                                   ++ran;
+                                   return absl::OkStatus();
+                                 })
+                    .ok());
+    EXPECT_EQ(ran, 64) << "the pool works on after an exception";
+  }
 }
 
 }  // namespace

@@ -155,6 +155,10 @@ absl::StatusOr<DeviceList> ListDriverDevices(const std::string& library) {
 
 absl::StatusOr<DeviceList> ParseFakeDevices(std::string_view text) {
   DeviceList list;
+  if (Trimmed(text) == "none") {
+    list.reason = std::string(kFakeDevicesName) + " says that there are none";
+    return list;
+  }
   std::string_view rest = text;
   while (true) {
     const size_t comma = rest.find(',');

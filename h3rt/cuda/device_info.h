@@ -42,7 +42,7 @@ absl::StatusOr<DeviceList> ListDevices();
 absl::StatusOr<DeviceList> ListDriverDevices(const std::string& library);
 
 // "9.0,12.1" -> two devices; blanks around a number are allowed, an empty entry is not. 12.1 is
-// taken to be integrated, as the only device that has it is.
+// taken to be integrated, as the only device that has it is. "none" is the empty list.
 absl::StatusOr<DeviceList> ParseFakeDevices(std::string_view text);
 
 }  // namespace h3rt

@@ -120,5 +120,12 @@ TEST(DeviceInfo, ADeviceThatIsLostIsATypedError) {
   EXPECT_THAT(MessageOf(list.status()), HasSubstr("device 1"));
 }
 
+TEST(ParseFakeDevices, NoneIsTheEmptyListWithAReason) {
+  const auto list = ParseFakeDevices("none");
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_TRUE(list->devices.empty());
+  EXPECT_NE(list->reason.find("H3RT_FAKE_DEVICES"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace h3rt

@@ -79,6 +79,19 @@ absl::Status FillValues(const ConstTensorView& got, const ConstTensorView& want,
 
 }  // namespace
 
+absl::StatusOr<Tensor> ReadTensor(const SafetensorsFile& file, std::string_view name, DType dtype,
+                                  int rank) {
+  H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, file.Get(name));
+  if (view.dtype() != dtype || (rank >= 0 && view.rank() != rank)) {
+    return DataLoss({.what = "tensor " + std::string(name),
+                     .got = std::string(NameOf(view.dtype())) + " " + view.shape().ToString(),
+                     .wanted = std::string(NameOf(dtype)) +
+                               (rank >= 0 ? " of rank " + std::to_string(rank) : std::string()),
+                     .where = file.path()});
+  }
+  return Tensor::Copy(view);
+}
+
 void Recorder::Add(ParityRow row) {
   row.folder = folder_;
   if (on_row_) on_row_(row);

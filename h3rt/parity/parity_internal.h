@@ -10,6 +10,7 @@
 #include "h3rt/base/status.h"
 #include "h3rt/io/safetensors.h"
 #include "h3rt/parity/parity.h"
+#include "h3rt/tensor/tensor.h"
 #include "h3rt/tensor/view.h"
 
 namespace h3rt::parity {
@@ -24,6 +25,11 @@ inline constexpr double kConvRot = 1e-6;
 inline constexpr double kEndToEndLatents = 2e-6;
 inline constexpr double kEndToEndFrames = 5e-6;  // absolute
 inline constexpr double kEndToEndSamples = 2e-5;
+
+// An aligned copy of a tensor whose dtype is known; `rank` -1: any. kDataLoss, naming the file, for
+// another dtype or rank, so that nothing below has to ask again.
+absl::StatusOr<Tensor> ReadTensor(const SafetensorsFile& file, std::string_view name, DType dtype,
+                                  int rank = -1);
 
 // Collects rows of one folder.
 class Recorder {

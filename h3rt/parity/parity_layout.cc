@@ -25,15 +25,17 @@ ConstTensorView Ints(const std::vector<int64_t>& v) {
 
 // What the recorded tensors say of the request that made them.
 absl::StatusOr<LayoutRequest> RequestOf(const SafetensorsFile& file, const std::string& task) {
-  const auto read = [&](const char* what) -> absl::StatusOr<Tensor> {
-    H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, file.Get(task + "." + what));
-    return Tensor::Copy(view);
-  };
-  H3RT_ASSIGN_OR_RETURN(const Tensor text, read("text_indices"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor audio, read("audio_indices"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor video, read("video_indices"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor conditions, read("num_condition_video_rows"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor positions, read("position_ids"));
+  const std::string prefix = task + ".";
+  H3RT_ASSIGN_OR_RETURN(const Tensor text,
+                        ReadTensor(file, prefix + "text_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor audio,
+                        ReadTensor(file, prefix + "audio_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor video,
+                        ReadTensor(file, prefix + "video_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor conditions,
+                        ReadTensor(file, prefix + "num_condition_video_rows", DType::kI64, 0));
+  H3RT_ASSIGN_OR_RETURN(const Tensor positions,
+                        ReadTensor(file, prefix + "position_ids", DType::kF64, 2));
   const int64_t condition_rows = *conditions.as<int64_t>();
   LayoutRequest request;
   request.text_rows = text.elements();
@@ -46,6 +48,12 @@ absl::StatusOr<LayoutRequest> RequestOf(const SafetensorsFile& file, const std::
   request.latent_frames = LatentFrames(frames);
   std::set<double> heights;
   std::set<double> widths;
+  if (positions.shape()[1] != 3 || condition_rows < 0) {
+    return DataLoss({.what = "recorded layout of " + task,
+                     .got = positions.shape().ToString() + " positions",
+                     .wanted = "[rows, 3]",
+                     .where = file.path()});
+  }
   for (int64_t i = condition_rows; i < video.elements(); ++i) {
     const int64_t row = video.as<int64_t>()[i];
     if (row < 0 || row >= positions.shape()[0]) {
@@ -82,10 +90,11 @@ absl::Status RunTask(Recorder& recorder, const SafetensorsFile& file, const std:
 
 // 1344x768, 124 frames; the text fills the recorded number of rows.
 absl::Status RunCanonical(Recorder& recorder, const SafetensorsFile& file) {
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView rows_view, file.Get("canonical_rows"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor rows, Tensor::Copy(rows_view));
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView head, file.Get("canonical_position_ids_head"));
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView tail, file.Get("canonical_position_ids_tail"));
+  H3RT_ASSIGN_OR_RETURN(const Tensor rows, ReadTensor(file, "canonical_rows", DType::kI64, 0));
+  H3RT_ASSIGN_OR_RETURN(const Tensor head,
+                        ReadTensor(file, "canonical_position_ids_head", DType::kF64, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor tail,
+                        ReadTensor(file, "canonical_position_ids_tail", DType::kF64, 2));
   LayoutRequest request = {.latent_frames = LatentFrames(124),
                            .latent_height = 768 / 16,
                            .latent_width = 1344 / 16,
@@ -93,14 +102,14 @@ absl::Status RunCanonical(Recorder& recorder, const SafetensorsFile& file) {
   request.text_rows =
       *rows.as<int64_t>() - request.latent_frames * 24 * 42 - 2 * request.audio_latents;
   H3RT_ASSIGN_OR_RETURN(const PackedLayout layout, BuildLayout(request));
-  if (head.dim(0) > layout.rows || tail.dim(0) > layout.rows) {
+  if (head.shape()[0] > layout.rows || tail.shape()[0] > layout.rows) {
     return DataLoss({.what = "more recorded rows than the layout has", .where = file.path()});
   }
-  recorder.Compare("layout.canonical_head", Doubles(layout.position_ids, 0, head.dim(0)), head,
-                   ParityMetric::kBits, 0);
+  recorder.Compare("layout.canonical_head", Doubles(layout.position_ids, 0, head.shape()[0]),
+                   head.view(), ParityMetric::kBits, 0);
   recorder.Compare("layout.canonical_tail",
-                   Doubles(layout.position_ids, layout.rows - tail.dim(0), tail.dim(0)), tail,
-                   ParityMetric::kBits, 0);
+                   Doubles(layout.position_ids, layout.rows - tail.shape()[0], tail.shape()[0]),
+                   tail.view(), ParityMetric::kBits, 0);
   return absl::OkStatus();
 }
 

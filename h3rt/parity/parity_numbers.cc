@@ -31,14 +31,9 @@ TensorView ViewOf(std::vector<T>& values, DType dtype, const Shape& shape) {
   return TensorView(reinterpret_cast<std::byte*>(values.data()), dtype, shape);
 }
 
-absl::StatusOr<Tensor> Read(const SafetensorsFile& file, std::string_view name) {
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, file.Get(name));
-  return Tensor::Copy(view);
-}
-
 absl::Status RunE4m3(Recorder& recorder, const SafetensorsFile& file) {
-  H3RT_ASSIGN_OR_RETURN(const Tensor in, Read(file, "e4m3.in"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor want, Read(file, "e4m3.torch_bytes"));
+  H3RT_ASSIGN_OR_RETURN(const Tensor in, ReadTensor(file, "e4m3.in", DType::kF32));
+  H3RT_ASSIGN_OR_RETURN(const Tensor want, ReadTensor(file, "e4m3.torch_bytes", DType::kU8));
   std::vector<uint8_t> got(static_cast<size_t>(in.elements()));
   for (size_t i = 0; i < got.size(); ++i) got[i] = FloatToE4m3Saturating(in.as<float>()[i]);
   recorder.Compare("formats.e4m3", ViewOf(got, DType::kU8, in.shape()), want.view(),
@@ -50,10 +45,13 @@ absl::Status RunNvfp4(Recorder& recorder, const SafetensorsFile& file,
                       const std::vector<float>& weights, const Shape& shape) {
   H3RT_ASSIGN_OR_RETURN(Nvfp4Tensor made,
                         QuantizeNvfp4(weights, shape[0], shape[1], NibbleOrder::kHighFirst));
-  H3RT_ASSIGN_OR_RETURN(const Tensor packed, Read(file, "nvfp4.packed_hi_first"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor scales, Read(file, "nvfp4.block_scale_swizzled"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor scale2, Read(file, "nvfp4.scale2"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor dequantized, Read(file, "nvfp4.dequant_f32"));
+  H3RT_ASSIGN_OR_RETURN(const Tensor packed,
+                        ReadTensor(file, "nvfp4.packed_hi_first", DType::kU8, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor scales,
+                        ReadTensor(file, "nvfp4.block_scale_swizzled", DType::kU8, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor scale2, ReadTensor(file, "nvfp4.scale2", DType::kF32, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor dequantized,
+                        ReadTensor(file, "nvfp4.dequant_f32", DType::kF32, 2));
   std::vector<float> made_scale2 = {made.tensor_scale};
   recorder.Compare("formats.nvfp4.scale2", ViewOf(made_scale2, DType::kF32, {1}), scale2.view(),
                    ParityMetric::kBits, 0);
@@ -83,9 +81,10 @@ absl::Status RunNvfp4(Recorder& recorder, const SafetensorsFile& file,
 absl::Status RunConvRot(Recorder& recorder, const SafetensorsFile& file,
                         const std::vector<float>& weights, const Shape& shape) {
   constexpr int64_t kGroup = 256;  // of the fixture
-  H3RT_ASSIGN_OR_RETURN(const Tensor codes, Read(file, "convrot.q"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor scale, Read(file, "convrot.scale"));
-  H3RT_ASSIGN_OR_RETURN(const Tensor dequantized, Read(file, "convrot.dequant"));
+  H3RT_ASSIGN_OR_RETURN(const Tensor codes, ReadTensor(file, "convrot.q", DType::kI8, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor scale, ReadTensor(file, "convrot.scale", DType::kF32));
+  H3RT_ASSIGN_OR_RETURN(const Tensor dequantized,
+                        ReadTensor(file, "convrot.dequant", DType::kF32, 2));
   std::vector<float> got(weights.size());
   H3RT_RETURN_IF_ERROR(DequantizeConvRot(
       {codes.as<int8_t>(), static_cast<size_t>(codes.elements())}, shape[0], shape[1], kGroup,
@@ -128,13 +127,7 @@ absl::Status RunFormats(Recorder& recorder) {
   if (!file) return absl::OkStatus();
   if (file->Has("e4m3.in")) H3RT_RETURN_IF_ERROR(RunE4m3(recorder, *file));
   if (!file->Has("nvfp4.w")) return absl::OkStatus();
-  H3RT_ASSIGN_OR_RETURN(const Tensor bits, Read(*file, "nvfp4.w"));
-  if (bits.dtype() != DType::kBF16 || bits.shape().rank() != 2) {
-    return DataLoss({.what = "nvfp4.w",
-                     .got = std::string(NameOf(bits.dtype())),
-                     .wanted = "BF16 of rank 2",
-                     .where = file->path()});
-  }
+  H3RT_ASSIGN_OR_RETURN(const Tensor bits, ReadTensor(*file, "nvfp4.w", DType::kBF16, 2));
   std::vector<float> weights(static_cast<size_t>(bits.elements()));
   WidenBf16(bits.as<uint16_t>(), weights.data(), bits.elements());
   H3RT_RETURN_IF_ERROR(RunNvfp4(recorder, *file, weights, bits.shape()));

@@ -13,17 +13,6 @@
 namespace h3rt::parity {
 namespace {
 
-absl::StatusOr<Tensor> Read(const SafetensorsFile& file, std::string_view name, DType dtype) {
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, file.Get(name));
-  if (view.dtype() != dtype) {
-    return DataLoss({.what = "dtype of " + std::string(name),
-                     .got = std::string(NameOf(view.dtype())),
-                     .wanted = std::string(NameOf(dtype)),
-                     .where = file.path()});
-  }
-  return Tensor::Copy(view);
-}
-
 // [1, n, c] -> [n, c].
 ConstTensorView Rows(const Tensor& tensor) {
   const Shape& s = tensor.shape();
@@ -57,16 +46,17 @@ struct ForwardInputs {
 
 absl::StatusOr<ForwardInputs> ReadInputs(const SafetensorsFile& file) {
   ForwardInputs in;
-  H3RT_ASSIGN_OR_RETURN(in.video, Read(file, "in.video", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(in.audio, Read(file, "in.audio", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(in.text, Read(file, "in.text", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(in.timestep, Read(file, "in.timestep", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(in.positions, Read(file, "in.position_ids", DType::kF64));
-  H3RT_ASSIGN_OR_RETURN(const Tensor text, Read(file, "in.text_indices", DType::kI64));
-  H3RT_ASSIGN_OR_RETURN(const Tensor audio, Read(file, "in.audio_indices", DType::kI64));
-  H3RT_ASSIGN_OR_RETURN(const Tensor video, Read(file, "in.video_indices", DType::kI64));
-  H3RT_ASSIGN_OR_RETURN(const Tensor tags, Read(file, "in.token_tags", DType::kI64));
-  H3RT_ASSIGN_OR_RETURN(const Tensor steps, Read(file, "in.timestep_indices", DType::kI64));
+  H3RT_ASSIGN_OR_RETURN(in.video, ReadTensor(file, "in.video", DType::kF32, 3));
+  H3RT_ASSIGN_OR_RETURN(in.audio, ReadTensor(file, "in.audio", DType::kF32, 3));
+  H3RT_ASSIGN_OR_RETURN(in.text, ReadTensor(file, "in.text", DType::kF32, 3));
+  H3RT_ASSIGN_OR_RETURN(in.timestep, ReadTensor(file, "in.timestep", DType::kF32, 1));
+  H3RT_ASSIGN_OR_RETURN(in.positions, ReadTensor(file, "in.position_ids", DType::kF64, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor text, ReadTensor(file, "in.text_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor audio, ReadTensor(file, "in.audio_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor video, ReadTensor(file, "in.video_indices", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor tags, ReadTensor(file, "in.token_tags", DType::kI64, 1));
+  H3RT_ASSIGN_OR_RETURN(const Tensor steps,
+                        ReadTensor(file, "in.timestep_indices", DType::kI64, 1));
   in.text_indices = Int64s(text);
   in.audio_indices = Int64s(audio);
   in.video_indices = Int64s(video);
@@ -143,6 +133,12 @@ absl::Status RunPruned(Recorder& recorder, const SafetensorsFile& file,
                        const TransformerCheckpoint& full, const ForwardInputs& in,
                        const ExecContext& context) {
   H3RT_ASSIGN_OR_RETURN(const ConstTensorView table, file.Get("adaln_t_table"));
+  if (table.rank() != 2) {
+    return DataLoss({.what = "adaln_t_table",
+                     .got = table.shape().ToString(),
+                     .wanted = "[points, rank]",
+                     .where = file.path()});
+  }
   TransformerCheckpoint pruned;
   pruned.config = full.config;
   pruned.config.adaln_rank = table.dim(1);
@@ -258,9 +254,9 @@ absl::Status RunTrajectory(Recorder& recorder, const ExecContext& context) {
   H3RT_ASSIGN_OR_RETURN(const TransformerCheckpoint checkpoint,
                         OpenTransformer(recorder.PathOf("transformer")));
   H3RT_ASSIGN_OR_RETURN(const Dit dit, Dit::Create(checkpoint.config, checkpoint.weights));
-  H3RT_ASSIGN_OR_RETURN(Tensor video, Read(*file, "init.video", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(Tensor audio, Read(*file, "init.audio", DType::kF32));
-  H3RT_ASSIGN_OR_RETURN(const Tensor text, Read(*file, "text", DType::kF32));
+  H3RT_ASSIGN_OR_RETURN(Tensor video, ReadTensor(*file, "init.video", DType::kF32, 2));
+  H3RT_ASSIGN_OR_RETURN(Tensor audio, ReadTensor(*file, "init.audio", DType::kF32, 2));
+  H3RT_ASSIGN_OR_RETURN(const Tensor text, ReadTensor(*file, "text", DType::kF32, 3));
   int64_t forwards = 0;
   while (file->Has("step" + std::to_string(forwards) + ".video")) ++forwards;
   H3RT_ASSIGN_OR_RETURN(const double video_shift, SchedulerShift(recorder, "scheduler", 12.0));

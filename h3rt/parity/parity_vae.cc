@@ -11,20 +11,9 @@
 namespace h3rt::parity {
 namespace {
 
-absl::StatusOr<Tensor> ReadF32(const SafetensorsFile& file, std::string_view name, int rank) {
-  H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, file.Get(name));
-  if (view.dtype() != DType::kF32 || view.rank() != rank) {
-    return DataLoss({.what = "tensor " + std::string(name),
-                     .got = std::string(NameOf(view.dtype())) + " " + view.shape().ToString(),
-                     .wanted = "F32 of rank " + std::to_string(rank),
-                     .where = file.path()});
-  }
-  return Tensor::Copy(view);
-}
-
 // [1, ...] -> [...]; the fixtures hold one clip.
 absl::StatusOr<Tensor> ReadClip(const SafetensorsFile& file, std::string_view name) {
-  H3RT_ASSIGN_OR_RETURN(const Tensor batch, ReadF32(file, name, 5));
+  H3RT_ASSIGN_OR_RETURN(const Tensor batch, ReadTensor(file, name, DType::kF32, 5));
   if (batch.shape()[0] != 1) {
     return DataLoss({.what = "batch of " + std::string(name),
                      .got = std::to_string(batch.shape()[0]),
@@ -102,8 +91,8 @@ absl::Status RunAudioVae(Recorder& recorder, const ExecContext& context) {
   H3RT_ASSIGN_OR_RETURN(const AudioVae vae,
                         AudioVae::Create(checkpoint.config, checkpoint.weights));
   if (file->Has("z") && file->Has("decode")) {
-    H3RT_ASSIGN_OR_RETURN(const Tensor z, ReadF32(*file, "z", 3));
-    H3RT_ASSIGN_OR_RETURN(const Tensor recorded, ReadF32(*file, "decode", 3));
+    H3RT_ASSIGN_OR_RETURN(const Tensor z, ReadTensor(*file, "z", DType::kF32, 3));
+    H3RT_ASSIGN_OR_RETURN(const Tensor recorded, ReadTensor(*file, "decode", DType::kF32, 3));
     const ConstTensorView want =
         recorded.view().Reshape({recorded.shape()[0], recorded.shape()[1] * recorded.shape()[2]});
     H3RT_ASSIGN_OR_RETURN(const Tensor got, vae.Decode(z.view(), context));
@@ -111,7 +100,7 @@ absl::Status RunAudioVae(Recorder& recorder, const ExecContext& context) {
     CompareUnclamped(recorder, got, recorded);
   }
   if (file->Has("wave") && file->Has("encode_mode")) {
-    H3RT_ASSIGN_OR_RETURN(const Tensor wave, ReadF32(*file, "wave", 3));
+    H3RT_ASSIGN_OR_RETURN(const Tensor wave, ReadTensor(*file, "wave", DType::kF32, 3));
     const ConstTensorView samples =
         wave.view().Reshape({wave.shape()[0], wave.shape()[1] * wave.shape()[2]});
     H3RT_ASSIGN_OR_RETURN(const ConstTensorView want, file->Get("encode_mode"));

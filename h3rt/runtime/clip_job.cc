@@ -1,5 +1,8 @@
 #include "h3rt/runtime/clip_job.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "h3rt/base/file.h"
 #include "h3rt/base/version.h"
 #include "h3rt/media/clip_writer.h"
@@ -11,14 +14,19 @@
 namespace h3rt {
 namespace {
 
-// Long work must not end at a folder that was never there: makes and discards a temporary file.
-absl::Status CheckOutputs(const ClipOutputs& outputs) {
-  for (const std::string* path : {&outputs.clip, &outputs.sheet, &outputs.wav, &outputs.latents}) {
-    if (path->empty()) continue;
-    const absl::StatusOr<PendingFile> probe = PendingFile::Create(*path);
-    if (!probe.ok()) return WithContext(probe.status(), *path);
-  }
-  return absl::OkStatus();
+// Links followed as far as the path exists, so that two names of one place are equal.
+std::filesystem::path RealPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return error ? std::filesystem::path(path) : real;
+}
+
+bool IsSameOrInside(const std::string& path, const std::string& root) {
+  if (root.empty()) return false;
+  const std::filesystem::path inner = RealPath(path);
+  const std::filesystem::path outer = RealPath(root);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 ClipOptions OptionsOf(const Session& session, const GenerateRequest& request,
@@ -76,10 +84,46 @@ absl::Status WriteOutputs(const Session& session, const GenerateRequest& request
 
 }  // namespace
 
+absl::Status CheckOutputs(const ClipOutputs& outputs, const GenerateRequest& request) {
+  std::vector<std::string> written;
+  if (!outputs.clip.empty()) {
+    ClipOptions options;
+    options.width = request.width;
+    options.height = request.height;
+    options.frames = request.frames;
+    H3RT_RETURN_IF_ERROR(CheckClipTarget(outputs.clip, options));
+    written = ClipFiles(outputs.clip);
+  }
+  if (!outputs.frames.empty()) {
+    H3RT_RETURN_IF_ERROR(CheckPngFolder(outputs.frames));
+    written.push_back(outputs.frames);
+  }
+  for (const std::string* path : {&outputs.sheet, &outputs.wav, &outputs.latents}) {
+    if (path->empty()) continue;
+    // Makes and discards a temporary file: long work must not end at a folder that was never there.
+    const absl::StatusOr<PendingFile> probe = PendingFile::Create(*path);
+    if (!probe.ok()) return WithContext(probe.status(), *path);
+    written.push_back(*path);
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (RealPath(written[i]) != RealPath(written[j])) continue;
+      return InvalidArgument({.what = "two outputs have one name", .got = written[i]});
+    }
+    for (const std::string& input : outputs.inputs) {
+      if (!IsSameOrInside(written[i], input)) continue;
+      return InvalidArgument({.what = "an output would replace an input or lie inside the model",
+                              .got = written[i],
+                              .where = input});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ClipJobResult> RunClipJob(Session& session, const GenerateRequest& request,
                                          const ClipOutputs& outputs, const ProgressSink& progress,
                                          const CancelToken* cancel) {
-  H3RT_RETURN_IF_ERROR(CheckOutputs(outputs));
+  H3RT_RETURN_IF_ERROR(CheckOutputs(outputs, request));
   ClipJobResult job;
   H3RT_ASSIGN_OR_RETURN(const GenerateResult result, session.Generate(request, progress, cancel));
   job.stages = result.stages;

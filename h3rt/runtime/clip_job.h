@@ -18,7 +18,14 @@ struct ClipOutputs {
   std::string frames;   // folder of PNG frames
   std::string wav;      // the sound alone
   std::string latents;  // safetensors
+  // Files and folders that must not be written to: what the request reads, and the model.
+  std::vector<std::string> inputs = {};
 };
+
+// Everything that can be said of the outputs before the work: kinds of files, sizes, encoders,
+// folders that are not there, two outputs of one name, an output that would replace an input or lie
+// inside the model. Writes nothing.
+absl::Status CheckOutputs(const ClipOutputs& outputs, const GenerateRequest& request);
 
 struct ClipJobResult {
   std::vector<std::string> files;  // in the order in which they were written

@@ -14,15 +14,21 @@
 namespace h3rt {
 namespace {
 
-// The number after "key:" in a file of "key: value kB" lines, in bytes.
-std::optional<uint64_t> KilobyteLine(const char* path, const std::string& key) {
+// The number after `key` in a file of "key value" words.
+std::optional<uint64_t> LineOf(const char* path, const std::string& key) {
   std::ifstream in(path);
   std::string word;
   while (in >> word) {
     uint64_t value = 0;
-    if (word == key && in >> value) return value * 1024;
+    if (word == key && in >> value) return value;
   }
   return std::nullopt;
+}
+
+// The same for "key: value kB", in bytes.
+std::optional<uint64_t> KilobyteLine(const char* path, const std::string& key) {
+  const std::optional<uint64_t> value = LineOf(path, key);
+  return value ? std::optional<uint64_t>(*value * 1024) : std::nullopt;
 }
 
 std::optional<uint64_t> NumberIn(const char* path) {
@@ -34,12 +40,26 @@ std::optional<uint64_t> NumberIn(const char* path) {
 
 // What a memory control group (version 2, or 1) still leaves to this process.
 std::optional<uint64_t> ControlGroupLeft() {
-  const auto limit = NumberIn("/sys/fs/cgroup/memory.max");
-  const auto used = NumberIn("/sys/fs/cgroup/memory.current");
-  if (limit && used) return *limit > *used ? *limit - *used : 0;
-  const auto limit1 = NumberIn("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  const auto used1 = NumberIn("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  if (limit1 && used1) return *limit1 > *used1 ? *limit1 - *used1 : 0;
+  struct Files {
+    const char* limit;
+    const char* used;
+    const char* stat;
+    const char* cache;  // the line of `stat` with page cache that the kernel would give back
+  };
+  static constexpr Files kVersions[] = {
+      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+       "inactive_file"},
+      {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+       "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file"}};
+  for (const Files& files : kVersions) {
+    const auto limit = NumberIn(files.limit);
+    const auto used = NumberIn(files.used);
+    if (!limit || !used) continue;
+    // A checkpoint that was read once stays in the cache; that is not memory in use.
+    const uint64_t cache = LineOf(files.stat, files.cache).value_or(0);
+    const uint64_t held = *used > cache ? *used - cache : 0;
+    return *limit > held ? *limit - held : 0;
+  }
   return std::nullopt;
 }
 

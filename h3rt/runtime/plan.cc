@@ -96,6 +96,9 @@ MemoryPlan MakePlan(const PlanInputs& in) {
   const uint64_t frames = FloatBytes(3 * in.frames * in.height * in.width);
   const uint64_t samples = FloatBytes(2 * a * in.audio_vae.hop());
 
+  // What loading made (dequantised, folded) stays with the session for its next request.
+  const uint64_t dit_owned = in.forwards > 0 ? in.dit_adaln.owned + in.dit_rest.owned : 0;
+
   MemoryPlan plan;
   plan.program = kComputeLibraries;
   if (in.keyframes > 0) {
@@ -108,11 +111,11 @@ MemoryPlan MakePlan(const PlanInputs& in) {
   if (in.forwards > 0) {
     const uint64_t adaln = Dit::AdaLnBytes(in.dit, in.distinct_timesteps);
     plan.stages.push_back({.name = "adaln",
-                           .weights = in.dit_adaln.total() + in.dit_rest.owned,
+                           .weights = in.dit_adaln.mapped + dit_owned,
                            .working = adaln,
                            .carried = state + text});
     plan.stages.push_back({.name = "denoise",
-                           .weights = in.dit_rest.total() + in.dit_adaln.owned,
+                           .weights = in.dit_rest.mapped + dit_owned,
                            .working = Dit::RequestBytes(in.dit, rows, in.text_rows),
                            .carried = state + text + adaln});
   }
@@ -122,11 +125,11 @@ MemoryPlan MakePlan(const PlanInputs& in) {
        .working = VideoVae::DecodeBytes(in.video_vae, t, h, w, in.tiling, in.threads),
        .carried = latents});
   plan.stages.push_back({.name = "decode audio",
-                         .weights = in.audio_decoder.total(),
+                         .weights = in.audio_decoder.total() + dit_owned,
                          .working = AudioVae::DecodeBytes(in.audio_vae, 2, a, in.threads),
                          .carried = latents + frames});
   plan.stages.push_back({.name = "write",
-                         .weights = in.audio_decoder.owned,
+                         .weights = in.audio_decoder.owned + dit_owned,
                          .working = EncoderBytes(in.frames, in.height, in.width),
                          .carried = latents + frames + samples});
   return plan;

@@ -4,17 +4,12 @@
 #include <utility>
 
 #include "h3rt/base/exceptions.h"
-#include "h3rt/base/json.h"
-#include "h3rt/io/inspect.h"
-#include "h3rt/io/model_folder.h"
-#include "h3rt/model/audio_vae/audio_vae.h"
 #include "h3rt/model/packing/packing.h"
 #include "h3rt/model/schedule/schedule.h"
-#include "h3rt/model/text/conditioner.h"
 #include "h3rt/runtime/keyframes.h"
 #include "h3rt/runtime/memory.h"
 #include "h3rt/runtime/sampler.h"
-#include "h3rt/runtime/weight_sizes.h"
+#include "h3rt/runtime/session_impl.h"
 
 namespace h3rt {
 namespace {
@@ -23,19 +18,6 @@ namespace {
 constexpr int64_t kMaxEdge = 16384;
 constexpr int64_t kMaxClipFrames = 17 * 1000 + 5;
 constexpr int64_t kMaxForwards = 10000;
-
-struct LoadedDit {
-  TransformerCheckpoint checkpoint;
-  std::optional<Dit> model;
-};
-struct LoadedVideoVae {
-  VideoVaeCheckpoint checkpoint;
-  std::optional<VideoVae> model;
-};
-struct LoadedAudioVae {
-  AudioVaeCheckpoint checkpoint;
-  std::optional<AudioVae> model;
-};
 
 absl::Status CheckFinite(const Tensor& tensor, const char* what) {
   const float* x = tensor.as<float>();
@@ -65,64 +47,25 @@ absl::Status CheckRange(int64_t value, int64_t lowest, int64_t highest, const ch
                           .wanted = std::to_string(lowest) + " to " + std::to_string(highest)});
 }
 
-// The parts of a clip's geometry that every stage needs.
-struct Geometry {
-  int64_t latent_frames = 0;
-  int64_t latent_height = 0;
-  int64_t latent_width = 0;
-  int64_t audio_latents = 0;
-  int64_t keyframes = 0;
-};
-
 Geometry GeometryOf(const GenerateRequest& request, const VideoVaeConfig& vae) {
   return {.latent_frames = LatentFrames(request.frames),
           .latent_height = request.height / vae.spatial_factor(),
           .latent_width = request.width / vae.spatial_factor(),
           .audio_latents = AudioLatents(request.frames),
-          .keyframes = static_cast<int64_t>(!request.first_frame.empty()) +
-                       static_cast<int64_t>(!request.last_frame.empty())};
+          .keyframes = request.forwards == 0  // only decodes
+                           ? 0
+                           : static_cast<int64_t>(!request.first_frame.empty()) +
+                                 static_cast<int64_t>(!request.last_frame.empty())};
+}
+
+ConditionerInput InputOf(const GenerateRequest& request, const Geometry& geometry) {
+  return {.prompt = request.prompt,
+          .keyframes = geometry.keyframes,
+          .cells_high = geometry.latent_height / 2,
+          .cells_wide = geometry.latent_width / 2};
 }
 
 }  // namespace
-
-struct Session::Impl {
-  explicit Impl(int threads) : pool(threads) {}
-
-  SessionOptions options;
-  ModelFolder folder;
-  std::string hash;
-  ModelDefaults defaults;
-  DitConfig dit_config;
-  VideoVaeConfig video_config;
-  AudioVaeConfig audio_config;
-  std::unique_ptr<Conditioner> conditioner;  // null: only prompt_embeds can be used
-  absl::Status conditioner_status;
-  ModelWeightSizes sizes;
-  ThreadPool pool;
-
-  // Opened by the first stage that needs them and kept.
-  std::unique_ptr<LoadedDit> dit;
-  std::unique_ptr<LoadedVideoVae> video_vae;
-  std::unique_ptr<LoadedAudioVae> audio_vae;
-
-  absl::Status ReadFolder(const std::string& model_dir);
-  absl::Status CheckParts() const;
-  absl::Status ReadConditioner();
-  absl::StatusOr<const Dit*> LoadDit();
-  absl::StatusOr<const VideoVae*> LoadVideoVae();
-  absl::StatusOr<const AudioVae*> LoadAudioVae();
-  absl::StatusOr<ConditionerOutput> EncodePrompt(const GenerateRequest& request,
-                                                 const Geometry& geometry,
-                                                 const ExecContext& context) const;
-  absl::Status Denoise(const GenerateRequest& request, const Geometry& geometry,
-                       const std::vector<Tensor>& conditions, TorchGenerator& generator,
-                       const ExecContext& context, const ProgressSink& progress,
-                       GenerateResult& result);
-  absl::Status Decode(const ExecContext& context, const ProgressSink& progress,
-                      GenerateResult& result);
-  absl::StatusOr<GenerateResult> Generate(const Session& session, const GenerateRequest& request,
-                                          const ProgressSink& progress, const CancelToken* cancel);
-};
 
 absl::StatusOr<const Dit*> Session::Impl::LoadDit() {
   if (dit == nullptr) {
@@ -139,7 +82,7 @@ absl::StatusOr<const Dit*> Session::Impl::LoadDit() {
 absl::StatusOr<const VideoVae*> Session::Impl::LoadVideoVae() {
   if (video_vae == nullptr) {
     auto loaded = std::make_unique<LoadedVideoVae>();
-    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenVideoVae(folder.video_vae, options.load));
+    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenVideoVae(folder.video_vae));
     H3RT_ASSIGN_OR_RETURN(VideoVae model,
                           VideoVae::Create(loaded->checkpoint.config, loaded->checkpoint.weights));
     loaded->model.emplace(std::move(model));
@@ -151,13 +94,27 @@ absl::StatusOr<const VideoVae*> Session::Impl::LoadVideoVae() {
 absl::StatusOr<const AudioVae*> Session::Impl::LoadAudioVae() {
   if (audio_vae == nullptr) {
     auto loaded = std::make_unique<LoadedAudioVae>();
-    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenAudioVae(folder.audio_vae, options.load));
+    H3RT_ASSIGN_OR_RETURN(loaded->checkpoint, OpenAudioVae(folder.audio_vae));
     H3RT_ASSIGN_OR_RETURN(AudioVae model,
                           AudioVae::Create(loaded->checkpoint.config, loaded->checkpoint.weights));
     loaded->model.emplace(std::move(model));
     audio_vae = std::move(loaded);
   }
   return &*audio_vae->model;
+}
+
+uint64_t Session::Impl::OwnedBytes() const {
+  return (dit ? dit->checkpoint.weights.owned_bytes() : 0) +
+         (video_vae ? video_vae->checkpoint.weights.owned_bytes() : 0) +
+         (audio_vae ? audio_vae->checkpoint.weights.owned_bytes() : 0);
+}
+
+absl::StatusOr<int64_t> Session::Impl::TextRows(const GenerateRequest& request,
+                                                const Geometry& geometry) const {
+  if (request.forwards == 0) return 0;
+  if (!request.prompt_embeds.empty()) return request.prompt_embeds.shape()[0];
+  if (conditioner == nullptr) return conditioner_status;
+  return conditioner->CountRows(InputOf(request, geometry));
 }
 
 absl::StatusOr<ConditionerOutput> Session::Impl::EncodePrompt(const GenerateRequest& request,
@@ -174,17 +131,18 @@ absl::StatusOr<ConditionerOutput> Session::Impl::EncodePrompt(const GenerateRequ
     return output;
   }
   if (conditioner == nullptr) return conditioner_status;
-  return conditioner->Encode({.prompt = request.prompt,
-                              .keyframes = geometry.keyframes,
-                              .cells_high = geometry.latent_height / 2,
-                              .cells_wide = geometry.latent_width / 2},
-                             context);
+  return conditioner->Encode(InputOf(request, geometry), context);
 }
 
 absl::Status Session::Impl::Denoise(const GenerateRequest& request, const Geometry& geometry,
                                     const std::vector<Tensor>& conditions,
                                     TorchGenerator& generator, const ExecContext& context,
                                     const ProgressSink& progress, GenerateResult& result) {
+  if (request.forwards == 0) {  // Check has seen that both are there
+    H3RT_ASSIGN_OR_RETURN(result.latents, Tensor::Copy(request.latents.view()));
+    H3RT_ASSIGN_OR_RETURN(result.audio_latents, Tensor::Copy(request.audio_latents.view()));
+    return absl::OkStatus();
+  }
   H3RT_ASSIGN_OR_RETURN(ConditionerOutput text, EncodePrompt(request, geometry, context));
   std::vector<RowTag> tags;
   tags.reserve(text.tags.size());
@@ -207,23 +165,21 @@ absl::Status Session::Impl::Denoise(const GenerateRequest& request, const Geomet
                           .latent_width = geometry.latent_width,
                           .audio_latents = geometry.audio_latents},
                          conditions, request.latents, request.audio_latents, generator));
-  if (request.forwards > 0) {
-    H3RT_ASSIGN_OR_RETURN(const Dit* model, LoadDit());
-    H3RT_ASSIGN_OR_RETURN(const Schedule video_schedule,
-                          MakeSchedule(request.forwards, folder.scheduler.shift));
-    H3RT_ASSIGN_OR_RETURN(const Schedule audio_schedule,
-                          MakeSchedule(request.forwards, folder.audio_scheduler.shift));
-    const SamplerInputs inputs = {.dit = model,
-                                  .layout = &layout,
-                                  .text = text.embeds.view(),
-                                  .video_schedule = &video_schedule,
-                                  .audio_schedule = &audio_schedule,
-                                  .precision = options.precision,
-                                  .adaln_done = [this] { dit->checkpoint.weights.ReleasePages(); },
-                                  .after_step = {}};
-    H3RT_RETURN_IF_ERROR(RunSampler(inputs, state, context, progress));
-    dit->checkpoint.weights.ReleasePages();
-  }
+  H3RT_ASSIGN_OR_RETURN(const Dit* model, LoadDit());
+  H3RT_ASSIGN_OR_RETURN(const Schedule video_schedule,
+                        MakeSchedule(request.forwards, folder.scheduler.shift));
+  H3RT_ASSIGN_OR_RETURN(const Schedule audio_schedule,
+                        MakeSchedule(request.forwards, folder.audio_scheduler.shift));
+  const SamplerInputs inputs = {.dit = model,
+                                .layout = &layout,
+                                .text = text.embeds.view(),
+                                .video_schedule = &video_schedule,
+                                .audio_schedule = &audio_schedule,
+                                .precision = options.precision,
+                                .adaln_done = [this] { dit->checkpoint.weights.ReleasePages(); },
+                                .after_step = {}};
+  H3RT_RETURN_IF_ERROR(RunSampler(inputs, state, context, progress));
+  dit->checkpoint.weights.ReleasePages();
   H3RT_ASSIGN_OR_RETURN(result.latents, state.VideoLatents());
   H3RT_ASSIGN_OR_RETURN(result.audio_latents, state.AudioLatents());
   return absl::OkStatus();
@@ -256,140 +212,6 @@ absl::Status Session::Impl::Decode(const ExecContext& context, const ProgressSin
   ReturnFreedMemory();
   meter.Step(1);
   return absl::OkStatus();
-}
-
-namespace {
-
-absl::StatusOr<ModelDefaults> ReadDefaults(const std::string& root) {
-  ModelDefaults defaults;
-  const std::string path = root + "/modular_model_index.json";
-  const absl::StatusOr<Json> index = ReadJsonFile(path);
-  if (absl::IsNotFound(index.status())) return defaults;
-  if (!index.ok()) return index.status();
-  if (!index->is_object() || !index->contains("h3rt") || !(*index)["h3rt"].is_object() ||
-      !(*index)["h3rt"].contains("defaults")) {
-    return defaults;
-  }
-  const Json& stated = (*index)["h3rt"]["defaults"];
-  H3RT_ASSIGN_OR_RETURN(defaults.width, JsonInt(stated, "width", path));
-  H3RT_ASSIGN_OR_RETURN(defaults.height, JsonInt(stated, "height", path));
-  H3RT_ASSIGN_OR_RETURN(defaults.frames, JsonInt(stated, "frames", path));
-  H3RT_ASSIGN_OR_RETURN(defaults.forwards, JsonInt(stated, "forwards", path));
-  return defaults;
-}
-
-// The configuration of one network, from headers alone. What the loader would refuse is refused now
-// and not after the stages before it have run: `open` is called for its error.
-template <typename Config, typename OpenFunction>
-absl::StatusOr<Config> ReadConfig(const std::string& path, const OpenFunction& open) {
-  H3RT_ASSIGN_OR_RETURN(const InspectReport report, Inspect(path));
-  if (report.components.size() != 1 || !report.components[0].ok() ||
-      report.components[0].config.is_null()) {
-    const auto opened = open();
-    if (!opened.ok()) return opened.status();
-    return opened->config;
-  }
-  return Config::FromJson(report.components[0].config, path);
-}
-
-}  // namespace
-
-absl::Status Session::Impl::ReadFolder(const std::string& model_dir) {
-  H3RT_ASSIGN_OR_RETURN(
-      folder, ModelFolder::Open(model_dir, {.transformer = "transformer", .allow_missing = true}));
-  if (!options.transformer.empty()) folder.transformer = options.transformer;
-  if (!options.video_vae.empty()) folder.video_vae = options.video_vae;
-  if (!options.audio_vae.empty()) folder.audio_vae = options.audio_vae;
-  for (const auto& [path, name] :
-       {std::pair<const std::string&, const char*>{folder.transformer, "transformer"},
-        {folder.video_vae, "video VAE"},
-        {folder.audio_vae, "audio VAE"}}) {
-    if (!path.empty()) continue;
-    return NotFound({.what = std::string("the model has no ") + name, .where = model_dir});
-  }
-  H3RT_ASSIGN_OR_RETURN(dit_config, ReadConfig<DitConfig>(folder.transformer, [this] {
-                          return OpenTransformer(folder.transformer, options.load);
-                        }));
-  H3RT_ASSIGN_OR_RETURN(video_config, ReadConfig<VideoVaeConfig>(folder.video_vae, [this] {
-                          return OpenVideoVae(folder.video_vae, options.load);
-                        }));
-  H3RT_ASSIGN_OR_RETURN(audio_config, ReadConfig<AudioVaeConfig>(folder.audio_vae, [this] {
-                          return OpenAudioVae(folder.audio_vae, options.load);
-                        }));
-  H3RT_RETURN_IF_ERROR(CheckParts());
-  H3RT_ASSIGN_OR_RETURN(defaults, ReadDefaults(folder.root));
-  H3RT_ASSIGN_OR_RETURN(hash, ModelHash(folder));
-  H3RT_ASSIGN_OR_RETURN(sizes, MeasureWeights(folder.transformer, folder.video_vae,
-                                              folder.audio_vae, options.load.dequantized));
-  return ReadConditioner();
-}
-
-// The three networks have to fit each other.
-absl::Status Session::Impl::CheckParts() const {
-  if (dit_config.in_channels != video_config.latent_channels) {
-    return InvalidArgument({.what = "latent channels of transformer and video VAE",
-                            .got = std::to_string(dit_config.in_channels) + " and " +
-                                   std::to_string(video_config.latent_channels),
-                            .wanted = "the same",
-                            .where = folder.root});
-  }
-  if (dit_config.audio_in_channels != audio_config.latent_channels) {
-    return InvalidArgument({.what = "latent channels of transformer and audio VAE",
-                            .got = std::to_string(dit_config.audio_in_channels) + " and " +
-                                   std::to_string(audio_config.latent_channels),
-                            .wanted = "the same",
-                            .where = folder.root});
-  }
-  if (video_config.spatial_factor() != 16 || video_config.temporal_factor() != 4) {
-    return InvalidArgument({.what = "compression of the video VAE",
-                            .got = std::to_string(video_config.spatial_factor()) + " and " +
-                                   std::to_string(video_config.temporal_factor()),
-                            .wanted = "16 in space and 4 in time",
-                            .where = folder.video_vae});
-  }
-  if (audio_config.hop() != 800 || audio_config.sampling_rate != 32000) {
-    return InvalidArgument({.what = "samples a latent and sampling rate of the audio VAE",
-                            .got = std::to_string(audio_config.hop()) + " and " +
-                                   std::to_string(audio_config.sampling_rate),
-                            .wanted = "800 and 32000",
-                            .where = folder.audio_vae});
-  }
-  return absl::OkStatus();
-}
-
-// A model without a conditioner, or with one that is not built, can still be driven by embeddings.
-absl::Status Session::Impl::ReadConditioner() {
-  const std::string& path = folder.text_encoder_config;
-  if (path.empty()) {
-    conditioner_status = FailedPrecondition({.what = "the model has no text conditioner",
-                                             .wanted = "--prompt-embeds",
-                                             .where = folder.root});
-    return absl::OkStatus();
-  }
-  H3RT_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
-  H3RT_ASSIGN_OR_RETURN(const ConditionerConfig config, ConditionerConfig::FromJson(json, path));
-  absl::StatusOr<std::unique_ptr<Conditioner>> made = MakeConditioner(config);
-  if (!made.ok()) {
-    conditioner_status = WithContext(made.status(), path);
-    return absl::OkStatus();
-  }
-  if ((*made)->text_dim() != dit_config.text_dim) {
-    return InvalidArgument({.what = "width of the text conditioner",
-                            .got = std::to_string((*made)->text_dim()),
-                            .wanted = std::to_string(dit_config.text_dim) + " of the transformer",
-                            .where = path});
-  }
-  conditioner = std::move(made).value();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& model_dir,
-                                                       const SessionOptions& options) {
-  const int threads = options.threads > 0 ? options.threads : ThreadPool::HardwareThreads();
-  auto impl = std::make_unique<Impl>(threads);
-  impl->options = options;
-  H3RT_RETURN_IF_ERROR(impl->ReadFolder(model_dir));
-  return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -429,6 +251,11 @@ absl::Status Session::Check(const GenerateRequest& request) const {
          .got = embeds.ToString(),
          .wanted = "[n, " + std::to_string(impl_->dit_config.text_dim) + "] with n of 1 or more"});
   }
+  if (request.prompt_tags.empty() && g.keyframes > 0) {
+    // Embeddings made with keyframes hold vision blocks, whose rows are modulated as video.
+    return InvalidArgument({.what = "prompt_embeds with keyframes but without token_tags",
+                            .wanted = "token_tags [n], 0 for the rows of vision blocks"});
+  }
   if (!request.prompt_tags.empty() &&
       static_cast<int64_t>(request.prompt_tags.size()) != embeds[0]) {
     return InvalidArgument({.what = "number of prompt tags",
@@ -440,9 +267,7 @@ absl::Status Session::Check(const GenerateRequest& request) const {
 
 absl::StatusOr<MemoryPlan> Session::Plan(const GenerateRequest& request) const {
   const Geometry geometry = GeometryOf(request, impl_->video_config);
-  const ExecContext context = {.pool = &impl_->pool, .cancel = nullptr, .impls = nullptr};
-  H3RT_ASSIGN_OR_RETURN(const ConditionerOutput text,
-                        impl_->EncodePrompt(request, geometry, context));
+  H3RT_ASSIGN_OR_RETURN(const int64_t text_rows, impl_->TextRows(request, geometry));
   int64_t distinct = 0;
   if (request.forwards > 0) {
     H3RT_ASSIGN_OR_RETURN(const Schedule video,
@@ -465,7 +290,7 @@ absl::StatusOr<MemoryPlan> Session::Plan(const GenerateRequest& request) const {
                    .height = request.height,
                    .frames = request.frames,
                    .forwards = request.forwards,
-                   .text_rows = text.embeds.shape()[0],
+                   .text_rows = text_rows,
                    .distinct_timesteps = distinct,
                    .keyframes = geometry.keyframes,
                    .threads = impl_->pool.threads()});
@@ -489,7 +314,8 @@ absl::StatusOr<GenerateResult> Session::Impl::Generate(const Session& session,
   H3RT_RETURN_IF_ERROR(session.Check(request));
   H3RT_ASSIGN_OR_RETURN(const MemoryPlan plan, session.Plan(request));
   H3RT_ASSIGN_OR_RETURN(const uint64_t available, AvailableMemory());
-  H3RT_RETURN_IF_ERROR(plan.CheckFits(available));
+  // What earlier requests loaded is in the plan again and not in what is available.
+  H3RT_RETURN_IF_ERROR(plan.CheckFits(available + OwnedBytes()));
 
   const ExecContext context = {.pool = &pool, .cancel = cancel, .impls = &options.impls};
   const Geometry geometry = GeometryOf(request, video_config);

@@ -1,7 +1,11 @@
 // What every command does: help, version, unknown flags, one JSON object, exit codes.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "h3rt/base/json.h"
+#include "h3rt/io/safetensors.h"
+#include "h3rt/tensor/tensor.h"
 #include "tests/cli/program.h"
 
 namespace h3rt::cli_test {
@@ -25,13 +29,34 @@ TEST(Program, SaysItsVersionAndHelp) {
 TEST(Program, WithoutACommandItIsAnInvalidArgument) { EXPECT_EQ(RunProgram({}).exit_code, 2); }
 
 TEST(Program, RefusesUnknownFlagsByName) {
-  for (const std::string& command : kCommands) {
-    const ProgramRun run = RunProgram({command, "--no-such-flag"});
-    EXPECT_EQ(run.exit_code, 2) << command;
-    EXPECT_NE(run.err.find("no-such-flag"), std::string::npos) << command << ": " << run.err;
+  const std::vector<std::vector<std::string>> calls = {{"generate", "--model", "m"},
+                                                       {"inspect", "d"},
+                                                       {"parity", "d"},
+                                                       {"doctor"},
+                                                       {"make-model", "d"}};
+  ASSERT_EQ(calls.size(), kCommands.size());
+  for (std::vector<std::string> call : calls) {
+    call.push_back("--no-such-flag");
+    const ProgramRun run = RunProgram(call);
+    EXPECT_EQ(run.exit_code, 2) << call[0];
+    EXPECT_NE(run.err.find("no-such-flag"), std::string::npos) << call[0] << ": " << run.err;
     EXPECT_EQ(run.out, "") << "messages belong to standard error";
   }
   EXPECT_EQ(RunProgram({"frobnicate"}).exit_code, 2);
+}
+
+TEST(Program, RefusesEmptyValuesByName) {
+  for (const char* flag : {"--prompt", "--out", "--size", "--first", "--seed", "--frames",
+                           "--latents-in", "--transformer", "--sheet"}) {
+    const ProgramRun run = RunProgram({"generate", "--model", "m", flag, ""});
+    EXPECT_EQ(run.exit_code, 2) << flag;
+    EXPECT_NE(run.err.find(flag), std::string::npos) << flag << ": " << run.err;
+  }
+}
+
+TEST(Program, AnOutputThatCannotBePrintedIsAnError) {
+  const ProgramRun run = RunProgram({"doctor", "--json"}, {.stdout_path = "/dev/full"});
+  EXPECT_EQ(run.exit_code, 3) << run.err;
 }
 
 TEST(Program, PrintsOneJsonObjectEvenForErrors) {
@@ -93,6 +118,79 @@ TEST(Doctor, SaysWhyThereIsNoFfmpeg) {
   const Json json = ParseJson(run.out, "doctor").value();
   EXPECT_TRUE(json["libraries"]["ffmpeg"].is_null());
   EXPECT_FALSE(json["libraries"]["ffmpeg_reason"].get<std::string>().empty());
+}
+
+// The whole of what the README claims: every recorded tensor, within its bound.
+TEST(Parity, EveryRecordedTensorIsWithinItsBound) {
+  const ProgramRun run = RunProgram({"parity", H3RT_TEST_DATA "/h3", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const Json json = ParseJson(run.out, "parity").value();
+  EXPECT_GE(json["compared"].get<int>(), 280);
+  EXPECT_EQ(json["failed"].get<int>(), 0);
+  std::map<std::string, int> rows;
+  for (const Json& row : json["rows"]) {
+    EXPECT_TRUE(row["ok"].get<bool>()) << row.dump();
+    const std::string name = row["name"].get<std::string>();
+    ++rows[row["folder"].get<std::string>() + "/" + name.substr(0, name.find('.'))];
+  }
+  // No group may quietly go missing.
+  for (const char* group : {"/rng",
+                            "/formats",
+                            "mini/layout",
+                            "mini/schedule",
+                            "mini/transformer_f32",
+                            "mini/transformer_bf16",
+                            "mini/pruned_f32",
+                            "mini/trajectory",
+                            "mini/vae",
+                            "mini/audio_vae",
+                            "mini/end_to_end",
+                            "nano/layout",
+                            "nano/schedule",
+                            "nano/transformer_f32",
+                            "nano/transformer_bf16",
+                            "nano/pruned_f32",
+                            "nano/single_file",
+                            "nano/trajectory",
+                            "nano/vae",
+                            "nano/audio_vae"}) {
+    EXPECT_GT(rows[group], 0) << group;
+  }
+  EXPECT_EQ(rows["mini/end_to_end"], 6);
+}
+
+TEST(Parity, TakesOneModelFolderAndOptionsBeforeIt) {
+  const ProgramRun run =
+      RunProgram({"parity", "--impl", "attention=ref", H3RT_TEST_DATA "/h3/nano"});
+  EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
+  EXPECT_NE(run.out.find("0 failed"), std::string::npos);
+}
+
+TEST(Parity, AWrongWeightFailsAndSaysWhere) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  fs::copy(H3RT_TEST_DATA "/h3/nano", folder / "nano", fs::copy_options::recursive);
+  const std::string path = folder / "nano/transformer/diffusion_pytorch_model.safetensors";
+  std::string bytes = ReadAll(path);
+  bytes[bytes.size() - 1] = static_cast<char>(bytes[bytes.size() - 1] ^ 0x80);  // one sign
+  fs::permissions(path, fs::perms::owner_all);
+  WriteAll(path, bytes);
+  const ProgramRun run = RunProgram({"parity", folder / "nano"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_NE(run.out.find("FAIL transformer_f32."), std::string::npos) << run.out;
+}
+
+TEST(Parity, AFixtureOfAnotherDtypeIsDataLossAndNoCrash) {
+  const TemporaryFolder folder;
+  const Tensor wrong = Tensor::Zeros(DType::kF16, {3}).value();
+  for (const auto& [file, key] : Environment{{"formats.safetensors", "e4m3.in"},
+                                             {"layout.safetensors", "t2va.position_ids"},
+                                             {"rng.safetensors", "randn.x.3"}}) {
+    ASSERT_TRUE(WriteSafetensors(folder / file, {{key, wrong.view()}}).ok());
+    const ProgramRun run = RunProgram({"parity", folder.path()});
+    EXPECT_EQ(run.exit_code, file == "layout.safetensors" ? 3 : 7) << file << run.err;
+    std::filesystem::remove(folder / file);
+  }
 }
 
 TEST(Parity, AnEmptyFolderIsNoSuccess) {

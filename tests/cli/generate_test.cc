@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "h3rt/base/json.h"
 #include "h3rt/io/safetensors.h"
@@ -17,9 +18,10 @@ const std::string kModel = H3RT_SOURCE_DIR "/models/h3-tiny";
 
 // generate with the smallest clip that has every part, written into `folder`.
 std::vector<std::string> SmallClip(const TemporaryFolder& folder,
-                                   const std::vector<std::string>& more = {}) {
+                                   const std::vector<std::string>& more = {},
+                                   const std::string& frames = "5") {
   std::vector<std::string> args = {"generate",         "--model", kModel,       "--size", "32x32",
-                                   "--frames",         "5",       "--forwards", "1",      "--out",
+                                   "--frames",         frames,    "--forwards", "1",      "--out",
                                    folder / "clip.mp4"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
@@ -113,10 +115,11 @@ TEST(Generate, SecondsSnapUpAndSaySo) {
 
 TEST(Generate, WritesEveryKindOfFile) {
   const TemporaryFolder folder;
-  const ProgramRun run = RunProgram(WithPrompt(
-      SmallClip(folder, {"--frames", "22", "--sheet", folder / "sheet.png", "--png",
-                         folder / "frames", "--wav", folder / "sound.wav", "--save-latents",
-                         folder / "latents.safetensors", "--seed", "11", "--json"})));
+  const ProgramRun run = RunProgram(WithPrompt(SmallClip(
+      folder,
+      {"--sheet", folder / "sheet.png", "--png", folder / "frames", "--wav", folder / "sound.wav",
+       "--save-latents", folder / "latents.safetensors", "--seed", "11", "--json"},
+      "22")));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json json = ParseJson(run.out, "generate").value();
   EXPECT_EQ(json["files"].size(), 4u + 22u);
@@ -205,12 +208,21 @@ TEST(Generate, RefusesBadInputFiles) {
       {{"--prompt", "x", "--device", "cuda"}, 4, "cuda"},
       {{"--prompt", "x", "--seed", "-1"}, 2, "seed"},
       {{"--prompt", "x", "--forwards", "-1"}, 2, "forwards"},
+      {{"--prompt", "x", "--seed", "18446744073709551616"}, 2, "seed"},
+      {{"--prompt", "x", "--seed", "1e3"}, 2, "seed"},
       {{"--prompt", "x", "--threads", "0"}, 2, "threads"},
+      {{"--prompt", "x", "--device", "cuda:1"}, 4, "cuda:1"},
+      {{"--prompt", "x", "--layout", "sideways"}, 2, "layout"},
+      {{"--prompt", "x", "--layout", "contiguous"}, 7, ""},
+      {{"--prompt", "x", "--vae", kModel + "/audio_vae"}, 7, "audio_vae"},
+      {{"--prompt", "x", "--audio-vae", kModel + "/vae"}, 7, "vae"},
+      {{"--prompt", "x", "--transformer", kModel + "/vae"}, 7, "vae"},
+      {{"--prompt", "x", "--transformer", "/no/such/file"}, 3, "/no/such/file"},
   };
   for (const Case& c : cases) {
     const TemporaryFolder out;
     const ProgramRun run =
-        RunProgram(SmallClip(out, c.flags), {.env = {{"H3RT_FAKE_DEVICES", ""}}});
+        RunProgram(SmallClip(out, c.flags), {.env = {{"H3RT_FAKE_DEVICES", "none"}}});
     const std::string what = c.flags.empty() ? "no flags" : c.flags.back();
     EXPECT_EQ(run.exit_code, c.exit_code) << what << ": " << run.err;
     EXPECT_NE(run.err.find(c.named), std::string::npos) << what << ": " << run.err;
@@ -236,15 +248,74 @@ TEST(Generate, RefusesPathsThatCannotBeWrittenBeforeTheWork) {
                                      "1",        "--out",   out};
     const ProgramRun run = RunProgram(args);
     EXPECT_TRUE(run.exit_code == 3 || run.exit_code == 2) << out << ": " << run.err;
-    EXPECT_EQ(run.err.find("denoise"), std::string::npos) << "refused only after the work: " << out;
+    EXPECT_EQ(run.err.find("adaln 1/1"), std::string::npos)
+        << "refused only after the work: " << out;
   }
   EXPECT_TRUE(folder.Files().empty());
+}
+
+TEST(Generate, OutputsMayNotReplaceEachOtherTheInputsOrTheModel) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(kModel, folder / "model", std::filesystem::copy_options::recursive);
+  const std::string weights = folder / "model/transformer/diffusion_pytorch_model.safetensors";
+  const std::string before = ReadAll(weights);
+  struct Case {
+    std::vector<std::string> flags;
+    const char* named;
+  };
+  const Case cases[] = {
+      {{"--out", folder / "a.mp4", "--save-latents", folder / "a.mp4"}, "a.mp4"},
+      {{"--out", folder / "a.mp4", "--save-latents", folder / "./a.mp4"}, "a.mp4"},
+      {{"--out", folder / "a.y4m", "--wav", folder / "a.wav"}, "a.wav"},
+      {{"--out", folder / "a.mp4", "--save-latents", weights}, "diffusion_pytorch_model"},
+      {{"--out", folder / "model/clip.mp4"}, "model"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> args = {
+        "generate", "--model", folder / "model", "--prompt", "x", "--size", "32x32",
+        "--frames", "5",       "--forwards",     "1"};
+    args.insert(args.end(), c.flags.begin(), c.flags.end());
+    const ProgramRun run = RunProgram(args);
+    EXPECT_EQ(run.exit_code, 2) << c.flags.back() << ": " << run.err;
+    EXPECT_NE(run.err.find(c.named), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(folder.Files(), std::vector<std::string>{"model"});
+  EXPECT_TRUE(ReadAll(weights) == before);
+}
+
+TEST(Generate, FramesIntoAFolderThatIsNotEmptyAreRefused) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "frames");
+  WriteAll(folder / "frames/frame_00099.png", "of an earlier clip");
+  const ProgramRun run = RunProgram(WithPrompt(SmallClip(folder, {"--png", folder / "frames"})));
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(ReadAll(folder / "frames/frame_00099.png"), "of an earlier clip");
+}
+
+TEST(Generate, KeyframesPrecisionAndImplementationsAreTaken) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(RunProgram(WithPrompt(SmallClip(folder, {"--sheet", folder / "key.png"}))).exit_code,
+            0);
+  const std::string plain = ReadAll(folder / "clip.mp4");
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--first", folder / "key.png"},
+        {"--last", folder / "key.png"},
+        {"--first", folder / "key.png", "--last", folder / "key.png"},
+        {"--precision", "bf16"},
+        {"--transformer", kModel + "/transformer", "--vae", kModel + "/vae"}}) {
+    const ProgramRun run = RunProgram(WithPrompt(SmallClip(folder, flags)));
+    EXPECT_EQ(run.exit_code, 0) << flags[0] << run.err;
+    EXPECT_EQ(ReadAll(folder / "clip.mp4") == plain, flags[0] == "--transformer") << flags[0];
+  }
+  const ProgramRun reference =
+      RunProgram(WithPrompt(SmallClip(folder, {"--impl", "attention=ref", "--impl", "norm=ref"})));
+  EXPECT_EQ(reference.exit_code, 0) << reference.err;
 }
 
 TEST(Generate, AFullDiskLeavesNothingBehind) {
   const TemporaryFolder folder;
   const ProgramRun run =
-      RunProgram(WithPrompt(SmallClip(folder, {"--frames", "22"})), {.file_limit_bytes = 4096});
+      RunProgram(WithPrompt(SmallClip(folder, {}, "22")), {.file_limit_bytes = 4096});
   EXPECT_EQ(run.exit_code, 6) << run.err;
   EXPECT_TRUE(folder.Files().empty());
 }
@@ -255,7 +326,7 @@ TEST(Generate, AnInterruptLeavesNothingBehind) {
   const ProgramRun run =
       RunProgram(WithPrompt({"generate", "--model", kModel, "--size", "256x256", "--frames", "56",
                              "--forwards", "500", "--out", folder / "clip.mp4"}),
-                 {.interrupt_after_s = 1.5});
+                 {.interrupt_at = "denoise 1/500"});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(run.exit_code, 8) << run.err;
   EXPECT_NE(run.err.find("cancelled"), std::string::npos) << run.err;
@@ -299,6 +370,55 @@ TEST(Generate, WithoutFfmpegItWritesY4mAndWavAndSaysSo) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(folder.Files(), (std::vector<std::string>{"clip.wav", "clip.y4m"}));
   EXPECT_NE(run.err.find("FFmpeg"), std::string::npos) << run.err;
+}
+
+TEST(Inspect, SaysWhatTheEmbeddedModelHoldsAndWhatASizeNeeds) {
+  const ProgramRun run =
+      RunProgram({"inspect", kModel, "--size", "128x128", "--frames", "56", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json json = ParseJson(run.out, "inspect").value();
+  EXPECT_EQ(json["components"].size(), 3u);
+  EXPECT_GT(json["plan"]["peak_bytes"].get<int64_t>(), 1 << 20);
+  const ProgramRun text = RunProgram({"inspect", kModel});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_NE(text.out.find("complete"), std::string::npos);
+  const ProgramRun file = RunProgram({"inspect", kModel + "/transformer", "--size", "128x128"});
+  EXPECT_EQ(file.exit_code, 2) << "a size needs a whole model";
+}
+
+// Right size, wrong bytes: one bit anywhere in a network is refused by name, before any work.
+TEST(Model, AFlippedBitInAnyNetworkIsRefusedByName) {
+  for (const std::string network : {"transformer", "vae", "audio_vae"}) {
+    const TemporaryFolder folder;
+    std::filesystem::copy(kModel, folder / "model", std::filesystem::copy_options::recursive);
+    const std::string file = network + "/diffusion_pytorch_model.safetensors";
+    std::string bytes = ReadAll(folder / "model/" + file);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    WriteAll(folder / "model/" + file, bytes);
+    const ProgramRun run =
+        RunProgram({"generate", "--model", folder / "model", "--prompt", "x", "--size", "32x32",
+                    "--frames", "5", "--forwards", "1", "--out", folder / "clip.mp4"});
+    EXPECT_EQ(run.exit_code, 7) << network << run.err;
+    EXPECT_NE(run.err.find(file), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("adaln 1/1"), std::string::npos) << run.err;
+    EXPECT_EQ(RunProgram({"inspect", folder / "model", "--verify"}).exit_code, 7);
+  }
+  EXPECT_EQ(RunProgram({"inspect", kModel, "--verify"}).exit_code, 0);
+  EXPECT_EQ(RunProgram({"inspect", H3RT_TEST_DATA "/h3/mini/vae", "--verify"}).exit_code, 10);
+}
+
+TEST(Inspect, ListsMissingAndUnknownKeysAndExits1) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(kModel + "/vae", folder / "vae", std::filesystem::copy_options::recursive);
+  const Tensor tensor = Tensor::Zeros(DType::kF32, {4}).value();
+  ASSERT_TRUE(WriteSafetensors(
+                  folder / "vae/diffusion_pytorch_model.safetensors",
+                  {{"encoder.conv_in.bias", tensor.view()}, {"decoder.surprise", tensor.view()}})
+                  .ok());
+  const ProgramRun run = RunProgram({"inspect", folder / "vae"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_NE(run.out.find("decoder.surprise"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("missing"), std::string::npos) << run.out;
 }
 
 TEST(MakeModel, MakesAModelThatRunsAndIsTheSameEveryTime) {

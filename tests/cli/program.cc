@@ -47,12 +47,14 @@ namespace {
 
 ProgramRun RunProgram(const std::vector<std::string>& args, const RunOptions& options) {
   const TemporaryFolder folder;
-  const std::string out = folder / "out";
+  const std::string out = options.stdout_path.empty() ? folder / "out" : options.stdout_path;
   const std::string err = folder / "err";
   const pid_t pid = ::fork();
   if (pid == 0) Child(args, options, out, err);
-  if (options.interrupt_after_s > 0) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(options.interrupt_after_s));
+  if (!options.interrupt_at.empty()) {
+    for (int i = 0; i < 6000 && ReadAll(err).find(options.interrupt_at) == std::string::npos; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     ::kill(pid, SIGINT);
   }
   int status = 0;

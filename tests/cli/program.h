@@ -17,8 +17,10 @@ using Environment = std::map<std::string, std::string>;
 
 struct RunOptions {
   Environment env = {};
-  // SIGINT after this many seconds; 0: never.
-  double interrupt_after_s = 0;
+  // SIGINT as soon as standard error holds this text (or after a minute); empty: never.
+  std::string interrupt_at = {};
+  // Where standard output goes instead of being kept.
+  std::string stdout_path = {};
   // Largest file that the program may write (RLIMIT_FSIZE), in bytes; 0: no limit. Past it writes
   // fail as they do on a full disk.
   unsigned long long file_limit_bytes = 0;

@@ -31,6 +31,8 @@ class Conditioner {
  public:
   virtual ~Conditioner() = default;
   virtual int64_t text_dim() const = 0;
+  // The number of rows that Encode would give, and its errors, without making them.
+  virtual absl::StatusOr<int64_t> CountRows(const ConditionerInput& input) const = 0;
   // kInvalidArgument for a prompt without a word or that is not UTF-8.
   virtual absl::StatusOr<ConditionerOutput> Encode(const ConditionerInput& input,
                                                    const ExecContext& context) const = 0;

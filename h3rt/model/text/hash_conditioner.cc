@@ -57,9 +57,20 @@ class HashConditioner final : public Conditioner {
 
   int64_t text_dim() const override { return text_dim_; }
 
+  absl::StatusOr<int64_t> CountRows(const ConditionerInput& input) const override {
+    H3RT_ASSIGN_OR_RETURN(const std::vector<std::string_view> words, WordsOf(input));
+    return RowsOf(input, words);
+  }
+
   absl::StatusOr<ConditionerOutput> Encode(const ConditionerInput& input,
                                            const ExecContext& context) const override {
-    H3RT_ASSIGN_OR_RETURN(const std::vector<std::string_view> words, SplitWords(input.prompt));
+    H3RT_ASSIGN_OR_RETURN(const std::vector<std::string_view> words, WordsOf(input));
+    return Build(input, words, context);
+  }
+
+ private:
+  static absl::StatusOr<std::vector<std::string_view>> WordsOf(const ConditionerInput& input) {
+    H3RT_ASSIGN_OR_RETURN(std::vector<std::string_view> words, SplitWords(input.prompt));
     if (words.empty()) {
       return InvalidArgument({.what = "prompt has no word",
                               .got = fmt::format("{} bytes of white space", input.prompt.size()),
@@ -67,10 +78,16 @@ class HashConditioner final : public Conditioner {
                               .where = "prompt"});
     }
     H3RT_RETURN_IF_ERROR(CheckBlocks(input, words.size()));
-    return Build(input, words, context);
+    return words;
   }
 
- private:
+  // Of input that CheckBlocks has passed.
+  static int64_t RowsOf(const ConditionerInput& input, const std::vector<std::string_view>& words) {
+    const int64_t cells = input.cells_high * input.cells_wide;
+    const int64_t vision = input.keyframes == 0 ? 0 : input.keyframes * (cells + 4);
+    return vision + static_cast<int64_t>(words.size());
+  }
+
   static absl::Status CheckBlocks(const ConditionerInput& in, size_t words) {
     const auto bad = [](const char* what, std::string got, std::string wanted) {
       return InvalidArgument(
@@ -115,9 +132,7 @@ class HashConditioner final : public Conditioner {
                                           const std::vector<std::string_view>& words,
                                           const ExecContext& context) const {
     ConditionerOutput out;
-    const int64_t cells = input.cells_high * input.cells_wide;
-    const int64_t vision = input.keyframes == 0 ? 0 : input.keyframes * (cells + 4);
-    const int64_t rows = vision + static_cast<int64_t>(words.size());
+    const int64_t rows = RowsOf(input, words);
     H3RT_ASSIGN_OR_RETURN(out.embeds, Tensor::Create(DType::kF32, {rows, text_dim_}));
     out.tags.reserve(static_cast<size_t>(rows));
     float* next = out.embeds.as<float>();

@@ -185,5 +185,19 @@ TEST_F(Text, EncodersThatAreNotBuiltAreNamedWithThoseThatAre) {
   EXPECT_THAT(MessageOf(status), HasSubstr("H3rtHashConditioner"));
 }
 
+TEST_F(Text, CountsRowsWithoutMakingThem) {
+  const auto conditioner = Make();
+  for (const ConditionerInput& input :
+       {ConditionerInput{.prompt = "a cat"},
+        ConditionerInput{.prompt = "a cat", .keyframes = 1, .cells_high = 2, .cells_wide = 3},
+        ConditionerInput{.prompt = "x y z", .keyframes = 2, .cells_high = 4, .cells_wide = 4}}) {
+    const auto count = conditioner->CountRows(input);
+    ASSERT_TRUE(count.ok()) << count.status();
+    EXPECT_EQ(*count, conditioner->Encode(input, context_).value().embeds.shape()[0]);
+  }
+  EXPECT_EQ(conditioner->CountRows({.prompt = " "}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace h3rt
