@@ -54,6 +54,10 @@ struct AudioVaeCheckpoint {
 // int8_tensorwise with or without convrot: dequantised), of weight-norm pairs (folded), and of
 // tensors that the file does not align.
 //
+// LoadOptions::layout is about this one file: for a VAE it has to be the layout of the VAE's file,
+// which its own keys tell. A caller that opens all three networks passes its override of the
+// transformer's layout to OpenTransformer alone.
+//
 // Errors: kNotFound (file or shard), kDataLoss (corrupt, missing, unknown, odd), kInvalidArgument
 // (config.json or options), kUnimplemented (a quantisation format or dtype that is not read, by
 // name).

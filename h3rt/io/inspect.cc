@@ -68,10 +68,12 @@ bool Identified(const absl::StatusOr<OpenedCheckpoint<Config>>& opened, Componen
   return true;
 }
 
+using Layout = std::optional<CheckpointLayout>;
+
 absl::Status CheckNetwork(const SafetensorsSet& set, NetworkKind kind, const std::string& path,
-                          ComponentReport& report) {
+                          const Layout& layout, ComponentReport& report) {
   if (kind == NetworkKind::kTransformer) {
-    const auto opened = IdentifyTransformer(path, {});
+    const auto opened = IdentifyTransformer(path, {.layout = layout});
     if (!Identified(opened, report)) return absl::OkStatus();
     report.variant = opened->config.adaln_rank > 0 ? "pruned" : "full";
     return CheckKeys(opened->set, opened->prefix,
@@ -96,7 +98,8 @@ absl::Status CheckNetwork(const SafetensorsSet& set, NetworkKind kind, const std
   return absl::OkStatus();
 }
 
-absl::StatusOr<ComponentReport> InspectComponent(std::string name, const std::string& path) {
+absl::StatusOr<ComponentReport> InspectComponent(std::string name, const std::string& path,
+                                                 const Layout& layout) {
   ComponentReport report;
   report.name = std::move(name);
   report.path = path;
@@ -107,7 +110,7 @@ absl::StatusOr<ComponentReport> InspectComponent(std::string name, const std::st
   CountStorage(set, report);
   const NetworkKind kind = KindOf(set);
   report.network = NameOf(kind);
-  H3RT_RETURN_IF_ERROR(CheckNetwork(set, kind, path, report));
+  H3RT_RETURN_IF_ERROR(CheckNetwork(set, kind, path, layout, report));
   return report;
 }
 
@@ -118,7 +121,7 @@ bool LooksLikeWeights(const std::string& folder) {
          Exists(folder + "/model.safetensors");
 }
 
-absl::Status InspectModel(const ModelFolder& model, InspectReport& report) {
+absl::Status InspectModel(const ModelFolder& model, const Layout& layout, InspectReport& report) {
   report.form = std::string(NameOf(model.form)) + " model";
   report.missing_parts = model.missing;
   report.video_shift = model.scheduler.shift;
@@ -128,7 +131,7 @@ absl::Status InspectModel(const ModelFolder& model, InspectReport& report) {
                                                               {"audio_vae", &model.audio_vae}};
   for (const auto& [name, path] : parts) {
     if (path->empty()) continue;
-    H3RT_ASSIGN_OR_RETURN(ComponentReport component, InspectComponent(name, *path));
+    H3RT_ASSIGN_OR_RETURN(ComponentReport component, InspectComponent(name, *path, layout));
     report.components.push_back(std::move(component));
   }
   if (!model.text_encoder_config.empty()) {
@@ -189,7 +192,8 @@ Json InspectReport::ToJson() const {
   return json;
 }
 
-absl::StatusOr<InspectReport> Inspect(const std::string& path, const ModelFolderOptions& options) {
+absl::StatusOr<InspectReport> Inspect(const std::string& path, const ModelFolderOptions& options,
+                                      std::optional<CheckpointLayout> layout) {
   if (!Exists(path)) return NotFound({.what = "no such file or folder", .where = path});
   InspectReport report;
   report.path = path;
@@ -197,15 +201,15 @@ absl::StatusOr<InspectReport> Inspect(const std::string& path, const ModelFolder
   lenient.allow_missing = true;
   if (!IsFolder(path) || LooksLikeWeights(path)) {
     report.form = IsFolder(path) ? "weights folder" : "file";
-    H3RT_ASSIGN_OR_RETURN(ComponentReport component, InspectComponent("file", path));
+    H3RT_ASSIGN_OR_RETURN(ComponentReport component, InspectComponent("file", path, layout));
     report.components.push_back(std::move(component));
   } else {
     const absl::StatusOr<ModelFolder> model = ModelFolder::Open(path, lenient);
     if (model.ok()) {
-      H3RT_RETURN_IF_ERROR(InspectModel(*model, report));
+      H3RT_RETURN_IF_ERROR(InspectModel(*model, layout, report));
     } else if (model.status().code() == absl::StatusCode::kNotFound) {
       // No parts: perhaps one file of weights under another name.
-      absl::StatusOr<ComponentReport> component = InspectComponent("file", path);
+      absl::StatusOr<ComponentReport> component = InspectComponent("file", path, layout);
       if (!component.ok()) {
         return component.status().code() == absl::StatusCode::kNotFound ? model.status()
                                                                         : component.status();

@@ -9,6 +9,7 @@
 
 #include "h3rt/base/json.h"
 #include "h3rt/base/status.h"
+#include "h3rt/io/checkpoint.h"
 #include "h3rt/io/model_config.h"
 #include "h3rt/io/model_folder.h"
 
@@ -59,7 +60,12 @@ struct InspectReport {
 // and whatever does not fit are listed and not an error; a file that is corrupt, and JSON that does
 // not parse, is kDataLoss, a path that does not exist kNotFound. Only headers are read: a
 // checkpoint of 66 GB takes milliseconds.
+//
+// `layout` is taken for transformers instead of what their keys say, as OpenTransformer takes
+// LoadOptions::layout; the VAEs tell theirs. An override whose names are not those of the file
+// shows as missing and unknown keys.
 absl::StatusOr<InspectReport> Inspect(const std::string& path,
-                                      const ModelFolderOptions& options = {});
+                                      const ModelFolderOptions& options = {},
+                                      std::optional<CheckpointLayout> layout = {});
 
 }  // namespace h3rt

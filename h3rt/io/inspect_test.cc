@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -181,6 +182,32 @@ TEST(Inspect, ForeignFileIsUnknownAndCorruptFileIsAnError) {
   EXPECT_EQ(Inspect(folder / "config").status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(Inspect, OverriddenLayoutIsCheckedAgainstTheKeys) {
+  const TempFolder folder;
+  const std::string single = FixturePath("nano/single_file.safetensors");
+  const auto layout_of = [](const std::string& path, std::optional<CheckpointLayout> layout) {
+    const absl::StatusOr<InspectReport> report = Inspect(path, {}, layout);
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok()) << report->ToJson().dump(2);
+    return report->components[0].layout;
+  };
+  EXPECT_EQ(layout_of(single, {}), NameOf(CheckpointLayout::kOriginalContiguous));
+  EXPECT_EQ(layout_of(single, CheckpointLayout::kOriginalInterleaved),
+            NameOf(CheckpointLayout::kOriginalInterleaved));
+  // Names of the other layout: found from the headers alone.
+  const absl::StatusOr<InspectReport> wrong = Inspect(single, {}, CheckpointLayout::kDiffusers);
+  ASSERT_TRUE(wrong.ok()) << wrong.status();
+  EXPECT_FALSE(wrong->ok());
+  // The VAEs of a model folder keep their own.
+  const absl::StatusOr<InspectReport> model =
+      Inspect(FixturePath("mini"), {}, CheckpointLayout::kOriginalContiguous);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_FALSE(model->components[0].ok());
+  EXPECT_EQ(model->components[1].layout, NameOf(CheckpointLayout::kDiffusers));
+  EXPECT_TRUE(model->components[1].ok());
+  EXPECT_TRUE(model->components[2].ok());
+}
+
 TEST(ModelFolder, FindsTheOriginalLayout) {
   const TempFolder folder;
   for (const std::string part : {"transformer", "video_vae/source", "audio_vae"}) {
@@ -218,6 +245,79 @@ TEST(ModelFolder, NamesWhatIsMissing) {
       HasSubstr("transformer_ref"));
   EXPECT_EQ(ModelFolder::Open(folder.path(), {.transformer = "x"}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Parts of a model in three places; the root is relative when the test says so.
+class ModelHashParts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const std::string part : {"transformer", "vae", "audio_vae"}) {
+      MakeFolder(folder_ / ("model/" + part));
+      WriteText(folder_ / ("model/" + part + "/w.safetensors"), part);
+      WriteText(folder_ / ("model/" + part + "/config.json"), "{}");
+      MakeFolder(folder_ / ("other/" + part));
+      WriteText(folder_ / ("other/" + part + "/w.safetensors"), "another " + part);
+    }
+    model_ = ModelFolder::Open(folder_ / "model", {.allow_missing = true}).value();
+  }
+  std::string Hash() const { return ModelHash(model_).value(); }
+  TempFolder folder_;
+  ModelFolder model_;
+};
+
+TEST_F(ModelHashParts, EveryOverriddenPartCounts) {
+  // With a root that is relative no path of another folder is relative to it.
+  const std::string roots[] = {model_.root, "relative"};
+  for (const std::string& root : roots) {
+    model_.root = root;
+    std::string* const paths[] = {&model_.transformer, &model_.video_vae, &model_.audio_vae};
+    const char* const names[] = {"transformer", "vae", "audio_vae"};
+    const ModelFolder before = model_;
+    for (size_t i = 0; i < 3; ++i) *paths[i] = folder_ / ("other/" + std::string(names[i]));
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string path = folder_ / ("other/" + std::string(names[i]) + "/w.safetensors");
+      *paths[i] = path;
+      const std::string old = Hash();
+      const std::string content = ReadText(path);
+      WriteText(path, "x" + content.substr(1));  // of the same size
+      EXPECT_NE(Hash(), old) << names[i] << " below " << root;
+      WriteText(path, content);
+      EXPECT_EQ(Hash(), old);
+      // Opening a single file reads the config.json beside it.
+      WriteText(folder_ / ("other/" + std::string(names[i]) + "/config.json"), "{}");
+      EXPECT_NE(Hash(), old) << names[i];
+      std::filesystem::remove(folder_ / ("other/" + std::string(names[i]) + "/config.json"));
+    }
+    model_ = before;
+  }
+}
+
+TEST_F(ModelHashParts, ThePlaceOfAPartDoesNotCountAndItsRoleDoes) {
+  const std::string here = Hash();
+  std::filesystem::rename(folder_ / "model/vae", folder_ / "elsewhere");
+  model_.video_vae = folder_ / "elsewhere";
+  EXPECT_EQ(Hash(), here);
+  std::swap(model_.video_vae, model_.audio_vae);
+  EXPECT_NE(Hash(), here);
+}
+
+TEST(ModelHash, OfTheOriginalFormSeesItsShifts) {
+  const TempFolder folder;
+  for (const std::string part : {"transformer", "video_vae", "audio_vae"}) {
+    MakeFolder(folder / part);
+    WriteText(folder / (part + "/w.safetensors"), part);
+  }
+  const std::string index = folder / "model_index.json";
+  std::string hashes[2];
+  for (const int shift : {5, 6}) {
+    WriteText(index, R"({"_minimax_h3":{"sigma_shift_scales":{"video":)" + std::to_string(shift) +
+                         R"(,"audio":2}}})");
+    const auto model = ModelFolder::Open(folder.path());
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(model->index, folder / "model_index.json");
+    hashes[shift - 5] = ModelHash(*model).value();
+  }
+  EXPECT_NE(hashes[0], hashes[1]);
 }
 
 TEST(ModelHash, OfALargeFileSeesItsBlocks) {

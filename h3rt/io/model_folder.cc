@@ -75,6 +75,7 @@ absl::Status FindDiffusers(const ModelFolderOptions& options, ModelFolder& model
 // The shifts are part of model_index.json, block _minimax_h3; the released ones where it is silent.
 absl::Status ReadShifts(const std::string& path, ModelFolder& model) {
   if (!Exists(path)) return absl::OkStatus();
+  model.index = path;
   H3RT_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
   if (!json.is_object() || !json.contains("_minimax_h3") || !json["_minimax_h3"].is_object() ||
       !json["_minimax_h3"].contains("sigma_shift_scales")) {
@@ -102,21 +103,26 @@ absl::Status FindOriginal(const ModelFolderOptions& options, ModelFolder& model)
   return ReadShifts(model.root + "/" + partition + "model_index.json", model);
 }
 
-// Adds the files below `path` (or itself) under names relative to `root`.
-absl::Status Collect(const std::string& root, const std::string& path,
+// Adds the files of one part under "<part>/<path relative to the part>": where the part lies does
+// not count, and the files of two parts never share a name. For a folder those below it; for a
+// file that file and the config.json beside it, which opening it reads.
+absl::Status Collect(const std::string& part, const std::string& path,
                      std::map<std::string, std::string>& files) {
   if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const fs::path file(path);
+    files[part + "/" + file.filename().generic_string()] = path;
+    const fs::path config = file.parent_path() / "config.json";
+    if (fs::is_regular_file(config, error)) files[part + "/config.json"] = config.string();
+    return absl::OkStatus();
+  }
   const auto add = [&](const fs::path& file) {
     const std::string extension = file.extension().string();
     // Weights and configurations; not the README or a checksum list beside them.
     if (extension != ".safetensors" && extension != ".json") return;
-    files[file.lexically_relative(root).generic_string()] = file.string();
+    files[part + "/" + file.lexically_relative(path).generic_string()] = file.string();
   };
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    add(path);
-    return absl::OkStatus();
-  }
   fs::recursive_directory_iterator it(path, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (it->is_regular_file(error)) add(it->path());
@@ -242,23 +248,25 @@ absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& folder,
 
 absl::StatusOr<std::string> ModelHash(const ModelFolder& model) {
   std::map<std::string, std::string> files;
-  for (const std::string& part :
-       {model.transformer, model.video_vae, model.audio_vae, model.text_encoder_config}) {
-    H3RT_RETURN_IF_ERROR(Collect(model.root, part, files));
-  }
+  const std::pair<const char*, const std::string*> parts[] = {{"transformer", &model.transformer},
+                                                              {"vae", &model.video_vae},
+                                                              {"audio_vae", &model.audio_vae}};
+  for (const auto& [name, path] : parts) H3RT_RETURN_IF_ERROR(Collect(name, *path, files));
   for (const char* name : {"scheduler", "audio_scheduler"}) {
     const std::string path = model.root + "/" + name;
-    if (IsFolder(path)) H3RT_RETURN_IF_ERROR(Collect(model.root, path, files));
+    if (IsFolder(path)) H3RT_RETURN_IF_ERROR(Collect(name, path, files));
   }
+  if (!model.text_encoder_config.empty()) {
+    files["text_encoder/config.json"] = model.text_encoder_config;
+  }
+  if (!model.index.empty()) files["model_index.json"] = model.index;
   return HashFiles(files, model.root);
 }
 
 absl::StatusOr<std::string> WeightsHash(const std::string& path) {
   if (!Exists(path)) return NotFound({.what = "no such file", .where = path});
   std::map<std::string, std::string> files;
-  // Relative to the folder itself, so that its place does not count.
-  const std::string root = IsFolder(path) ? path : fs::path(path).parent_path().string();
-  H3RT_RETURN_IF_ERROR(Collect(root, path, files));
+  H3RT_RETURN_IF_ERROR(Collect("weights", path, files));
   return HashFiles(files, path);
 }
 

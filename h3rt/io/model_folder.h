@@ -34,6 +34,8 @@ struct ModelFolder {
   SchedulerConfig audio_scheduler;  // shift 3
   // text_encoder/config.json, empty when there is none: embeddings then have to come from outside.
   std::string text_encoder_config;
+  // model_index.json of the original form, which holds its shifts; empty when there is none.
+  std::string index;
   std::vector<std::string> missing;  // relative names of parts that are not there
 
   // kNotFound when the folder does not exist, holds no part at all, or lacks a part (all named)
@@ -45,10 +47,13 @@ struct ModelFolder {
 
 // Whether the files hold what the folder's SHA256SUMS says is another matter: see checksums.h.
 
-// An identity of the model's content: SHA-256 over the sorted list of its files (name relative to
-// the root, size, content). Files over 64 MiB count with their first 8 bytes and header when they
-// are safetensors, and 64 blocks of 4 KiB spread over the rest: two models of one shape differ
-// in every block, and a change of single weights in a file of that size is not what this detects.
+// An identity of the model's content: SHA-256 over the sorted list of its files (part, name
+// relative to the part, size, content). Where a part lies does not count, so that parts from
+// elsewhere (the paths of `model` may be replaced) hash like those of the folder. A part that is
+// one file counts with the config.json beside it. Files over 64 MiB count with their first 8 bytes
+// and header when they are safetensors, and 64 blocks of 4 KiB spread over the rest: two models of
+// one shape differ in every block, and a change of single weights in a file of that size is not
+// what this detects.
 absl::StatusOr<std::string> ModelHash(const ModelFolder& model);
 // The same for one file or folder with weights.
 absl::StatusOr<std::string> WeightsHash(const std::string& path);
