@@ -149,6 +149,14 @@ absl::Status VideoVaeConfig::Validate() const {
       CheckRange("product of spatial_downsample_factors", spatial_factor(), 1, 64));
   H3RT_RETURN_IF_ERROR(
       CheckRange("product of temporal_downsample_factors", temporal_factor(), 1, 64));
+  for (size_t level = 0; level < levels; ++level) {
+    // The padding in front of a strided convolution follows from its spatial factor, and no
+    // reference defines one that strides in time alone.
+    if (temporal_factors[level] == 1 || spatial_factors[level] > 1) continue;
+    return Refuse("temporal_downsample_factors, level " + std::to_string(level),
+                  std::to_string(temporal_factors[level]) + " with spatial factor 1",
+                  "a level that shrinks in time to shrink in space too");
+  }
   H3RT_RETURN_IF_ERROR(CheckRange("layers_per_block", layers_per_block, 1, 64));
   H3RT_RETURN_IF_ERROR(CheckRange("norm_num_groups", norm_groups, 1, 1024));
   for (const int64_t channels : block_out_channels) {

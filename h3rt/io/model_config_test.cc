@@ -168,6 +168,32 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"mini/scheduler/scheduler_config.json", "shift", "0"},
         BadValue{"mini/scheduler/scheduler_config.json", "shift", "\"12\""}));
 
+// The encoder pads a strided convolution in space, so a stride in time alone is not defined.
+TEST(ModelConfig, LevelThatShrinksInTimeAloneIsRefusedByNumber) {
+  VideoVaeConfig config = VideoVaeConfig::FromJson(Fixture("mini/vae/config.json"), "f").value();
+  int refused = 0;
+  for (size_t level = 0; level < config.block_out_channels.size(); ++level) {
+    for (const int64_t space : {1, 2}) {
+      for (const int64_t time : {1, 2}) {
+        VideoVaeConfig c = config;
+        c.spatial_factors.assign(config.block_out_channels.size(), 1);
+        c.temporal_factors.assign(config.block_out_channels.size(), 1);
+        c.spatial_factors[level] = space;
+        c.temporal_factors[level] = time;
+        const absl::Status status = c.Validate();
+        if (space == 2 || time == 1) {
+          EXPECT_TRUE(status.ok()) << status;
+          continue;
+        }
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(MessageOf(status), HasSubstr("level " + std::to_string(level)));
+        ++refused;
+      }
+    }
+  }
+  EXPECT_EQ(refused, 6);
+}
+
 TEST(ModelConfig, SchedulerNeedsItsShift) {
   EXPECT_EQ(SchedulerConfig::FromJson(Json::object(), "f").status().code(),
             absl::StatusCode::kInvalidArgument);
