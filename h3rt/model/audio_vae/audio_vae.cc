@@ -165,16 +165,16 @@ void AudioVae::Denormalize(const TensorView& z) const {
 }
 
 uint64_t AudioVae::DecodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t latents,
-                               int /*threads*/) {
+                               int threads) {
   return static_cast<uint64_t>(channels * latents * config.hop()) * sizeof(float) +
-         WaveDecoder::ScratchBytes(config, latents);
+         WaveDecoder::ScratchBytes(config, latents, threads);
 }
 
 uint64_t AudioVae::EncodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t samples,
-                               int /*threads*/) {
+                               int threads) {
   const int64_t latents = LatentsFor(config, samples);
   return static_cast<uint64_t>(channels * config.latent_channels * latents) * sizeof(float) +
-         WaveEncoder::ScratchBytes(config, latents);
+         WaveEncoder::ScratchBytes(config, latents, threads);
 }
 
 }  // namespace h3rt

@@ -28,7 +28,8 @@ TEST(AudioVaeBytes, DecodeAndEncodeHoldWhatTheyPromise) {
   ASSERT_TRUE(vae.ok()) << vae.status();
   ThreadPool pool(kThreads);
   const ExecContext context = {.pool = &pool};
-  const int64_t a = 400;
+  // A minute of sound, so that threads which do not meet in the same op matter little.
+  const int64_t a = 2400;
   const Tensor z = Tensor::Zeros(DType::kF32, {2, vae->config().latent_channels, a}).value();
   {
     const AllocationPeak peak;

@@ -29,6 +29,22 @@ int64_t MostElements(const AudioVaeConfig& config, int64_t a) {
   return most;
 }
 
+// Most floats that the ops hold for one thread.
+int64_t MostPanel(const AudioVaeConfig& config, int64_t a) {
+  int64_t n = a;
+  int64_t most = Conv1dPanel({.ci = config.latent_dim, .k = kEdgeKernel}, n);
+  const int64_t widest =
+      *std::max_element(config.resblock_kernels.begin(), config.resblock_kernels.end());
+  for (size_t i = 0; i < config.decoder_rates.size(); ++i) {
+    n *= config.decoder_rates[i];
+    const int64_t co = StageChannels(config, static_cast<int64_t>(i));
+    const Conv1dShape up = {.ci = 2 * co, .co = co, .k = config.decoder_kernels[i]};
+    most = std::max({most, ConvTranspose1dPanel(up, config.decoder_rates[i], n),
+                     Conv1dPanel({.ci = co, .k = widest}, n)});
+  }
+  return most;
+}
+
 absl::Status AddInto(const TensorView& x, const ConstTensorView& y, const ExecContext& context) {
   return GatedResidual({.x = x, .gate = {}, .row = {}, .y = y}, context);
 }
@@ -117,9 +133,9 @@ absl::StatusOr<WaveDecoder::Scratch> WaveDecoder::MakeScratch(const AudioVaeConf
   return scratch;
 }
 
-uint64_t WaveDecoder::ScratchBytes(const AudioVaeConfig& config, int64_t latents) {
-  return std::tuple_size_v<Scratch> * sizeof(float) *
-         static_cast<uint64_t>(MostElements(config, latents));
+uint64_t WaveDecoder::ScratchBytes(const AudioVaeConfig& config, int64_t latents, int threads) {
+  const int64_t buffers = std::tuple_size_v<Scratch> * MostElements(config, latents);
+  return static_cast<uint64_t>(buffers + threads * MostPanel(config, latents)) * sizeof(float);
 }
 
 absl::Status WaveDecoder::Act(const Activation& act, const ConstTensorView& x, const TensorView& y,

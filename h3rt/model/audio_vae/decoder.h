@@ -24,7 +24,8 @@ class WaveDecoder {
   static absl::StatusOr<WaveDecoder> Create(const AudioVaeConfig& config,
                                             const WeightStore& weights);
   static absl::StatusOr<Scratch> MakeScratch(const AudioVaeConfig& config, int64_t latents);
-  static uint64_t ScratchBytes(const AudioVaeConfig& config, int64_t latents);
+  // Of a Scratch and of the ops on `threads` threads.
+  static uint64_t ScratchBytes(const AudioVaeConfig& config, int64_t latents, int threads);
 
   // z [latent channels, a] contiguous -> samples [1, a * hop], clamped to [-1, 1].
   absl::Status Run(const ConstTensorView& z, Scratch& scratch, const TensorView& samples,

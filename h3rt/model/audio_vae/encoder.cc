@@ -38,6 +38,21 @@ int64_t MostElements(const AudioVaeConfig& config, int64_t latents) {
       {most, LevelChannels(config, config.encoder_rates.size()) * n, config.latent_dim * n});
 }
 
+// Most floats that the ops hold for one thread.
+int64_t MostPanel(const AudioVaeConfig& config, int64_t latents) {
+  int64_t n = latents * Hop(config);
+  int64_t most = Conv1dPanel({.ci = 1, .k = kInKernel}, n);
+  for (size_t i = 0; i < config.encoder_rates.size(); ++i) {
+    const int64_t ci = LevelChannels(config, i);
+    const int64_t rate = config.encoder_rates[i];
+    most = std::max({most, Conv1dPanel({.ci = ci, .k = kInKernel}, n),
+                     Conv1dPanel({.ci = ci, .k = 2 * rate}, n / rate)});
+    n /= rate;
+  }
+  const int64_t last = LevelChannels(config, config.encoder_rates.size());
+  return std::max(most, Conv1dPanel({.ci = last, .k = kOutKernel}, n));
+}
+
 int64_t HeadDim(const AudioVaeConfig& config) { return config.latent_dim / config.num_heads; }
 
 int64_t SmallColumns(const AudioVaeConfig& config) {
@@ -166,10 +181,10 @@ absl::StatusOr<WaveEncoder::Scratch> WaveEncoder::MakeScratch(const AudioVaeConf
   return scratch;
 }
 
-uint64_t WaveEncoder::ScratchBytes(const AudioVaeConfig& config, int64_t latents) {
+uint64_t WaveEncoder::ScratchBytes(const AudioVaeConfig& config, int64_t latents, int threads) {
   const int64_t elements = 3 * MostElements(config, latents) + 5 * latents * config.latent_dim +
                            kSmallBuffers * latents * SmallColumns(config);
-  return static_cast<uint64_t>(elements) * sizeof(float);
+  return static_cast<uint64_t>(elements + threads * MostPanel(config, latents)) * sizeof(float);
 }
 
 TensorView WaveEncoder::Input(const AudioVaeConfig& config, Scratch& scratch, int64_t latents) {

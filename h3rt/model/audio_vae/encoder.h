@@ -30,7 +30,8 @@ class WaveEncoder {
   static absl::StatusOr<WaveEncoder> Create(const AudioVaeConfig& config,
                                             const WeightStore& weights);
   static absl::StatusOr<Scratch> MakeScratch(const AudioVaeConfig& config, int64_t latents);
-  static uint64_t ScratchBytes(const AudioVaeConfig& config, int64_t latents);
+  // Of a Scratch and of the ops on `threads` threads.
+  static uint64_t ScratchBytes(const AudioVaeConfig& config, int64_t latents, int threads);
   // Where the caller puts the samples, [1, a * hop].
   static TensorView Input(const AudioVaeConfig& config, Scratch& scratch, int64_t latents);
 

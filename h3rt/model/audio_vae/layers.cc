@@ -1,9 +1,14 @@
 #include "h3rt/model/audio_vae/layers.h"
 
+#include <algorithm>
+
 #include "h3rt/kernels/conv/conv.h"
 
 namespace h3rt::audio_vae {
 namespace {
+
+// Rows of an operand that the matrix product packs at a time.
+constexpr int64_t kPackedDepth = 384;
 
 absl::StatusOr<ConstTensorView> GetF32(const WeightStore& weights, const std::string& name,
                                        const Shape& shape) {
@@ -58,6 +63,18 @@ absl::Status Conv1d(const Conv1dWeights& conv, const Conv1dSteps& steps, const C
                  .pad_begin = {0, 0, steps.pad},
                  .pad_end = {0, 0, steps.pad}},
                 context);
+}
+
+int64_t Conv1dPanel(const Conv1dShape& shape, int64_t n) {
+  const int64_t depth = std::min<int64_t>(shape.ci * shape.k, 1024);
+  const int64_t positions = std::min<int64_t>(n, n >= 8192 ? 512 : 256);
+  return (depth + std::min(depth, kPackedDepth)) * positions;
+}
+
+int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate, int64_t n) {
+  const int64_t outputs = std::min<int64_t>(n, 1024);
+  const int64_t inputs = std::min(outputs / rate + shape.k / rate + 1, n / rate);
+  return (shape.co * shape.k + std::min(shape.ci, kPackedDepth)) * inputs;
 }
 
 }  // namespace h3rt::audio_vae

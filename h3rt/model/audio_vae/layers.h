@@ -44,6 +44,11 @@ struct Conv1dSteps {
 absl::Status Conv1d(const Conv1dWeights& conv, const Conv1dSteps& steps, const ConstTensorView& x,
                     const TensorView& y, const ExecContext& context);
 
+// Floats that the convolution op holds for a thread while it makes n outputs a channel: gathered
+// inputs, or a transposed convolution's products, and the matrix product's packed operand.
+int64_t Conv1dPanel(const Conv1dShape& shape, int64_t n);
+int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate, int64_t n);
+
 // The first elements of a scratch tensor as [rows, columns].
 inline TensorView ScratchView(Tensor& scratch, int64_t rows, int64_t columns) {
   H3RT_CHECK(rows * columns <= scratch.elements());

@@ -38,7 +38,8 @@ class VideoVaeBytes : public ::testing::Test {
 TEST_F(VideoVaeBytes, DecodeHoldsWhatItPromises) {
   const VideoVae vae = Vae();
   const int64_t c = vae.config().latent_channels;
-  // One whole tile; tiles with strips; a clip of several chunks.
+  // One whole tile; tiles with strips; a clip of several chunks. Large enough that it matters
+  // little whether the threads happen to be in the same op at once.
   for (const auto& [t, h, w] : {std::array<int64_t, 3>{7, 16, 16}, {7, 20, 28}, {17, 16, 12}}) {
     const Tensor z = Tensor::Zeros(DType::kF32, {c, t, h, w}).value();
     const AllocationPeak peak;
@@ -50,8 +51,7 @@ TEST_F(VideoVaeBytes, DecodeHoldsWhatItPromises) {
 
 TEST_F(VideoVaeBytes, EncodeHoldsWhatItPromises) {
   const VideoVae vae = Vae();
-  for (const auto& [f, h, w] :
-       {std::array<int64_t, 3>{1, 256, 256}, {22, 128, 160}, {1, 320, 288}}) {
+  for (const auto& [f, h, w] : {std::array<int64_t, 3>{22, 256, 256}, {5, 320, 288}}) {
     const Tensor pixels = Tensor::Zeros(DType::kF32, {3, f, h, w}).value();
     const AllocationPeak peak;
     const auto out = vae.Encode(pixels.view(), {}, context_);

@@ -174,11 +174,19 @@ absl::StatusOr<TileDecoder::Scratch> TileDecoder::MakeScratch(const Grid& grid) 
   return scratch;
 }
 
-uint64_t TileDecoder::ScratchBytes(const VideoVaeConfig& config, const Grid& grid) {
+uint64_t TileDecoder::ScratchBytes(const VideoVaeConfig& config, const Grid& grid, int threads) {
   const Widths w(config);
   const int64_t rows = Tokens(grid) + Suffix(config);
   const int64_t columns = w.width + NormedColumns(config) + WideColumns(config) + 2 * w.half;
-  return static_cast<uint64_t>(rows * columns) * sizeof(float);
+  // A linear layer holds, a thread, a tile of widened weight rows and the matrix product's packed
+  // copy of up to 384 of their columns.
+  const auto panel = [](int64_t n, int64_t k) {
+    const int64_t tile = std::clamp<int64_t>((n / 16 + 63) / 64 * 64, 64, 512);
+    return tile * (1040 + std::min<int64_t>(k, 384));
+  };
+  const int64_t panels =
+      std::max({panel(w.width, w.ffn), panel(w.ffn, w.width), panel(w.patch, w.width)});
+  return static_cast<uint64_t>(rows * columns + threads * panels) * sizeof(float);
 }
 
 absl::Status TileDecoder::Embed(const ConstTensorView& z, const Grid& origin, Scratch& scratch,

@@ -33,7 +33,8 @@ class TileDecoder {
                                             const WeightStore& weights);
 
   absl::StatusOr<Scratch> MakeScratch(const Grid& grid) const;
-  static uint64_t ScratchBytes(const VideoVaeConfig& config, const Grid& grid);
+  // Of a Scratch and of the ops on `threads` threads.
+  static uint64_t ScratchBytes(const VideoVaeConfig& config, const Grid& grid, int threads);
 
   // Decodes latents [c, grid] that begin at `origin` of z [c, t, h, w]; frames from z's end on
   // repeat its last one. The result is [t h w, patch] in `scratch`, valid until the next call; a

@@ -89,6 +89,9 @@ absl::Status PointwiseConv(const Affine& conv, const Shape& shape, Tensor& from,
 struct Sizes {
   int64_t activation = 0;
   int64_t padded = 0;
+  // What the convolution op holds for a thread: a panel of gathered inputs, at most 1024 sums by
+  // 512 outputs.
+  int64_t panels = 0;
 
   void Activation(const Shape& shape) { activation = std::max(activation, shape.elements()); }
   void Padded(const Shape& s, int64_t grown) {
@@ -96,7 +99,11 @@ struct Sizes {
   }
   void Conv(Shape& shape, int64_t co, const Border& border, const ConvStride& stride) {
     Padded(shape, border.begin + border.end);
+    const int64_t depth = std::min<int64_t>(shape[0] * 27, 1024);
     shape = ConvOutput(shape, co, border, stride);
+    const int64_t positions = shape[1] * shape[2] * shape[3];
+    const int64_t most = positions >= 8192 ? 512 : 256;
+    panels = std::max(panels, depth * std::min(positions, most));
     Activation(shape);
   }
 };
@@ -199,9 +206,10 @@ absl::StatusOr<TileEncoder::Scratch> TileEncoder::MakeScratch(const VideoVaeConf
 }
 
 uint64_t TileEncoder::ScratchBytes(const VideoVaeConfig& config, int64_t frames, int64_t height,
-                                   int64_t width) {
+                                   int64_t width, int threads) {
   const Sizes sizes = SizesOf(config, frames, height, width);
-  return static_cast<uint64_t>(2 * sizes.activation + sizes.padded) * sizeof(float);
+  return static_cast<uint64_t>(2 * sizes.activation + sizes.padded + threads * sizes.panels) *
+         sizeof(float);
 }
 
 TensorView TileEncoder::Input(const VideoVaeConfig& config, Scratch& scratch, int64_t frames,

@@ -32,8 +32,9 @@ class TileEncoder {
 
   static absl::StatusOr<Scratch> MakeScratch(const VideoVaeConfig& config, int64_t frames,
                                              int64_t height, int64_t width);
+  // Of a Scratch and of the ops on `threads` threads.
   static uint64_t ScratchBytes(const VideoVaeConfig& config, int64_t frames, int64_t height,
-                               int64_t width);
+                               int64_t width, int threads);
   // Where the caller puts the pixels, [in channels, f, h, w].
   static TensorView Input(const VideoVaeConfig& config, Scratch& scratch, int64_t frames,
                           int64_t height, int64_t width);

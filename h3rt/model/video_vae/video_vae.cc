@@ -258,15 +258,15 @@ absl::StatusOr<Tensor> VideoVae::Decode(const ConstTensorView& z, const VaeTilin
 
 uint64_t VideoVae::DecodeBytes(const VideoVaeConfig& config, int64_t latent_frames,
                                int64_t latent_h, int64_t latent_w, const VaeTiling& tiling,
-                               int /*threads*/) {
+                               int threads) {
   const ClipGeometry clip = ClipGeometry::Of(config);
   const Tiles tiles(config, latent_h, latent_w, tiling);
   const int64_t s = config.spatial_factor();
   const int64_t out =
       config.out_channels * clip.DecodedFrames(latent_frames) * latent_h * s * latent_w * s;
   return static_cast<uint64_t>(out) * sizeof(float) +
-         TileDecoder::ScratchBytes(config,
-                                   {clip.decoded_latents(), tiles.rows.tile, tiles.columns.tile}) +
+         TileDecoder::ScratchBytes(
+             config, {clip.decoded_latents(), tiles.rows.tile, tiles.columns.tile}, threads) +
          TileBlender::Bytes(config.out_channels * clip.decoded_frames(), tiles.rows.Scaled(s),
                             tiles.columns.Scaled(s));
 }
@@ -367,7 +367,7 @@ absl::StatusOr<Tensor> VideoVae::Encode(const ConstTensorView& pixels, const Vae
 }
 
 uint64_t VideoVae::EncodeBytes(const VideoVaeConfig& config, int64_t frames, int64_t height,
-                               int64_t width, const VaeTiling& tiling, int /*threads*/) {
+                               int64_t width, const VaeTiling& tiling, int threads) {
   const ClipGeometry clip = ClipGeometry::Of(config);
   const int64_t s = config.spatial_factor();
   const Tiles tiles(config, height / s, width / s, tiling);
@@ -375,7 +375,7 @@ uint64_t VideoVae::EncodeBytes(const VideoVaeConfig& config, int64_t frames, int
       2 * config.latent_channels * clip.EncodedLatents(frames) * (height / s) * (width / s);
   return static_cast<uint64_t>(moments) * sizeof(float) +
          TileEncoder::ScratchBytes(config, MostEncodedFrames(clip, frames), tiles.rows.tile * s,
-                                   tiles.columns.tile * s) +
+                                   tiles.columns.tile * s, threads) +
          TileBlender::Bytes(2 * config.latent_channels * clip.latents, tiles.rows, tiles.columns);
 }
 
