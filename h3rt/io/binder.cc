@@ -1,10 +1,15 @@
 #include "h3rt/io/binder.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "h3rt/base/check.h"
+#include "h3rt/num/bf16.h"
+#include "h3rt/num/f16.h"
 
 namespace h3rt {
 namespace {
@@ -38,6 +43,22 @@ std::string WithoutSuffix(const std::string& text, std::string_view suffix) {
 
 // What stands after the last dot: "weight" or "bias".
 std::string LastPart(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+double ElementOf(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype() == DType::kF32) return static_cast<double>(tensor.as<float>()[i]);
+  const uint16_t bits = tensor.as<uint16_t>()[i];
+  return static_cast<double>(tensor.dtype() == DType::kBF16 ? Bf16ToFloat(bits) : F16ToFloat(bits));
+}
+
+// How far a stored value may lie from the exact one: two units in the last place of F32, for a
+// power and a reciprocal that were each rounded; one unit of a type to which that was narrowed.
+double Tolerance(DType dtype, double exact) {
+  if (exact == 0.0) return 0.0;
+  const int exponent = std::ilogb(exact);
+  if (dtype == DType::kF32) return std::ldexp(2.0, exponent - 23);
+  if (dtype == DType::kBF16) return std::ldexp(1.0, exponent - 7);
+  return std::ldexp(1.0, std::max(exponent, -14) - 10);
+}
 
 }  // namespace
 
@@ -175,6 +196,26 @@ absl::StatusOr<Tensor> Binder::Fold(const Bound& bound) const {
   return out;
 }
 
+absl::Status Binder::CheckDropped(const SourceTensor& tensor) const {
+  if (tensor.wanted.empty()) return absl::OkStatus();
+  const std::string key = prefix_ + tensor.key;
+  H3RT_ASSIGN_OR_RETURN(const ConstTensorView view, set_->Get(key));
+  H3RT_ASSIGN_OR_RETURN(const Tensor values, Tensor::Copy(view));
+  for (int64_t i = 0; i < values.elements(); ++i) {
+    const double wanted = tensor.wanted[tensor.wanted.size() == 1 ? 0 : static_cast<size_t>(i)];
+    const double got = ElementOf(values, i);
+    if (std::fabs(got - wanted) <= Tolerance(values.dtype(), wanted)) continue;
+    std::ostringstream numbers[2];
+    numbers[0] << std::setprecision(9) << got;
+    numbers[1] << std::setprecision(9) << wanted;
+    return DataLoss({.what = "key \"" + key + "\" element " + std::to_string(i),
+                     .got = numbers[0].str(),
+                     .wanted = numbers[1].str() + ", which is computed and not read",
+                     .where = set_->PathOf(key)});
+  }
+  return absl::OkStatus();
+}
+
 void Binder::AddSplit(const SourceTensor& tensor, const ConstTensorView& view, WeightStore& store) {
   const std::string part = "." + LastPart(tensor.key);
   const int64_t rows = view.dim(0);
@@ -217,7 +258,10 @@ absl::StatusOr<WeightStore> Binder::Materialize(DType dequantized) const {
   WeightStore store;
   for (const SafetensorsFile& file : set_->files()) store.KeepAlive(file.file());
   for (const Bound& bound : bound_) {
-    if (bound.tensor.split == Split::kDrop) continue;
+    if (bound.tensor.split == Split::kDrop) {
+      H3RT_RETURN_IF_ERROR(CheckDropped(bound.tensor));
+      continue;
+    }
     if (bound.tensor.split == Split::kWeightNorm) {
       H3RT_ASSIGN_OR_RETURN(Tensor folded, Fold(bound));
       H3RT_RETURN_IF_ERROR(store.AddOwned(bound.tensor.target, std::move(folded)));

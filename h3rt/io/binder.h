@@ -32,7 +32,7 @@ class Binder {
 
   BindReport Check(const std::vector<SourceTensor>& list);
   // After a Check without findings: makes the views and what has to be computed. `dequantized` is
-  // F32 or BF16.
+  // F32 or BF16. kDataLoss when values that h3rt computes itself are others in the file.
   absl::StatusOr<WeightStore> Materialize(DType dequantized) const;
   bool quantized() const { return quant_.any(); }
 
@@ -51,6 +51,7 @@ class Binder {
   absl::StatusOr<ConstTensorView> Load(const Bound& bound, DType dequantized,
                                        WeightStore& store) const;
   absl::StatusOr<Tensor> Fold(const Bound& bound) const;
+  absl::Status CheckDropped(const SourceTensor& tensor) const;
   static void AddSplit(const SourceTensor& tensor, const ConstTensorView& view, WeightStore& store);
 
   const SafetensorsSet* set_;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "h3rt/io/test_files.h"
+#include "h3rt/num/bf16.h"
 
 namespace h3rt {
 namespace {
@@ -77,9 +79,13 @@ TEST_P(Models, PrefixedSingleFileWithFrequenciesGivesTheSameBytes) {
   const TensorMap file = ReadTensors(Part("transformer") + kFile);
   const TransformerCheckpoint dit = Reference();
   TensorMap original = OriginalTransformer(file, dit.config.num_heads, false);
-  original["rope.inv_freq"] =
-      FloatTensor({dit.config.rope_freq_dim},
-                  std::vector<float>(static_cast<size_t>(dit.config.rope_freq_dim), 1.0f));
+  std::vector<float> frequencies;
+  for (int64_t j = 0; j < dit.config.rope_freq_dim; ++j) {
+    // As the public implementation computes them, in float32.
+    const float exponent = static_cast<float>(j) / static_cast<float>(dit.config.rope_freq_dim);
+    frequencies.push_back(1.0f / std::pow(10000.0f, exponent));
+  }
+  original["rope.inv_freq"] = FloatTensor({dit.config.rope_freq_dim}, frequencies);
   ExpectSame(WithPrefix(original, "model.diffusion_model."), CheckpointLayout::kOriginalContiguous);
 }
 
@@ -218,6 +224,73 @@ absl::Status OpenChanged(const std::function<void(TensorMap&)>& change) {
   change(tensors);
   WriteTensors(folder / "model.safetensors", tensors);
   return OpenTransformer(folder / "model.safetensors").status();
+}
+
+// rope.inv_freq is not used but computed, so a file of another theta may not pass.
+TEST(CheckpointErrors, FrequenciesOfAnotherModelAreNamed) {
+  const TempFolder folder;
+  const std::string path = folder / "model.safetensors";
+  TensorMap tensors = ReadTensors(FixturePath("nano/single_file.safetensors"));
+  const auto n = OpenTransformer(FixturePath("nano/transformer"))->config.rope_freq_dim;
+  std::vector<float> right;
+  for (int64_t j = 0; j < n; ++j) {
+    right.push_back(
+        static_cast<float>(std::pow(10000.0, -static_cast<double>(j) / static_cast<double>(n))));
+  }
+  ASSERT_GE(n, 2);
+  const auto open = [&](std::vector<float> values, int ulps) {
+    const auto towards = ulps > 0 ? 2.0f : 0.0f;
+    for (int i = 0; i < std::abs(ulps); ++i) values[1] = std::nextafter(values[1], towards);
+    tensors["rope.inv_freq"] = FloatTensor({n}, values);
+    WriteTensors(path, tensors);
+    return OpenTransformer(path).status();
+  };
+  EXPECT_TRUE(open(right, 0).ok());
+  EXPECT_TRUE(open(right, 1).ok());
+  EXPECT_TRUE(open(right, -1).ok());
+  for (const int ulps : {4, -4}) EXPECT_EQ(open(right, ulps).code(), absl::StatusCode::kDataLoss);
+  std::vector<float> wrong = right;
+  wrong.back() = 0.5f;
+  const absl::Status status = open(wrong, 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(MessageOf(status),
+              AllOf(HasSubstr("rope.inv_freq"), HasSubstr("element " + std::to_string(n - 1)),
+                    HasSubstr("got 0.5"), HasSubstr(path)));
+  wrong.back() = std::nanf("");
+  EXPECT_EQ(open(wrong, 0).code(), absl::StatusCode::kDataLoss);
+  // A narrowed repack is as good as its type.
+  std::string halves;
+  for (const float value : right) {
+    const uint16_t bits = FloatToBf16(value);
+    halves.append(reinterpret_cast<const char*>(&bits), sizeof(bits));
+  }
+  tensors["rope.inv_freq"] = ByteTensor(DType::kBF16, {n}, halves);
+  WriteTensors(path, tensors);
+  EXPECT_TRUE(OpenTransformer(path).ok());
+}
+
+TEST(CheckpointErrors, MaskTokenOtherThanZeroIsNamed) {
+  const TempFolder folder;
+  const std::string nano = FixturePath("nano/vae");
+  const absl::StatusOr<VideoVaeCheckpoint> vae = OpenVideoVae(nano);
+  ASSERT_TRUE(vae.ok()) << vae.status();
+  TensorMap original = OriginalVideoVae(ReadTensors(nano + kFile), vae->config.decoder_heads);
+  CopyFile(nano + "/config.json", folder / "config.json");
+  std::vector<float> values(static_cast<size_t>(vae->config.decoder_width()), 0.0f);
+  values[0] = -0.0f;
+  for (const float value : {0.0f, 1e-30f, std::nanf("")}) {
+    values[3] = value;
+    original["decoder.mask_token"] = FloatTensor({1, 1, vae->config.decoder_width()}, values);
+    WriteTensors(folder / "model.safetensors", original);
+    const absl::Status status = OpenVideoVae(folder.path()).status();
+    if (value == 0.0f) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("decoder.mask_token"), HasSubstr("element 3"),
+                                         HasSubstr("wanted 0")));
+  }
 }
 
 TEST(CheckpointErrors, MissingKeyIsNamed) {

@@ -58,6 +58,9 @@ struct SourceTensor {
   bool quantizable = false;  // a matrix that may come in a quantised format
   bool island = false;       // stays F32 in a mixed-precision transformer
   bool any_shape = false;    // of kDrop
+  // Of kDrop: the values that h3rt computes itself, one an element, or one for all elements. A file
+  // that holds others is of another model. Empty: whatever they are.
+  std::vector<double> wanted = {};
 };
 
 using HasKey = std::function<bool(std::string_view key)>;

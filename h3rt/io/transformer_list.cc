@@ -1,4 +1,5 @@
 // Tensors of the transformer: spec h3 sections 2.2 to 2.4.
+#include <cmath>
 #include <utility>
 
 #include "h3rt/io/tensor_list.h"
@@ -47,6 +48,10 @@ class TransformerList {
       frequencies.split = Split::kDrop;
       frequencies.role = Role::kFrequencies;
       frequencies.optional = true;
+      for (int64_t j = 0; j < c_.rope_freq_dim; ++j) {
+        const double exponent = static_cast<double>(j) / static_cast<double>(c_.rope_freq_dim);
+        frequencies.wanted.push_back(std::pow(c_.rope_theta, -exponent));
+      }
       list_.push_back(std::move(frequencies));
     }
     return std::move(list_);

@@ -83,6 +83,7 @@ class VideoVaeList {
       list_.back().split = Split::kDrop;
       list_.back().optional = true;
       list_.back().any_shape = true;
+      list_.back().wanted = {0.0};
     }
     for (int64_t i = 0; i < c_.decoder_layers; ++i) {
       Block(d + "transformer_blocks." + std::to_string(i) + ".", width);

@@ -10,8 +10,8 @@
 //                                  rounded once to F32
 // X is transformer_blocks.I, token_refiner.refiner_blocks.I or decoder.transformer_blocks.I. A
 // pruned transformer has adaln_t_table [1025, rank] instead of time_embedder.*.
-// Not kept: rope.inv_freq, decoder.mask_token, and the audio file's latents_mean and latents_std,
-// which go into the configuration.
+// Not kept: rope.inv_freq (compared with theta^(-j/n)), decoder.mask_token (with zeros), and the
+// audio file's latents_mean and latents_std, which go into the configuration.
 //
 // Dtypes: transformer and video VAE F32, BF16 or F16, tensor by tensor as stored (the F32 islands
 // of the release are F32 there; a repack may have narrowed them); adaln_t_table and the audio VAE
