@@ -250,6 +250,65 @@ TEST_F(Quantised, UnknownOptionIsRefusedByName) {
   EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("per_channel"), HasSubstr("blocks.0.mlp.fc2")));
 }
 
+// Nobody publishes quantised VAEs. The linear layers of the video decoder are read like those of a
+// transformer; convolutions and the audio VAE, for which no format is defined, are refused by name.
+class QuantisedVae : public Quantised {
+ protected:
+  void SetUp() override {
+    const std::string part = FixturePath("mini/vae");
+    const VideoVaeCheckpoint vae = OpenVideoVae(part).value();
+    heads_ = vae.config.decoder_heads;
+    width_ = vae.config.decoder_width();
+    tensors_ = OriginalVideoVae(ReadTensors(part + "/diffusion_pytorch_model.safetensors"), heads_);
+    CopyFile(part + "/config.json", folder_ / "config.json");
+  }
+  int64_t heads_ = 0;
+  int64_t width_ = 0;
+};
+
+TEST_F(QuantisedVae, LinearLayersOfTheVideoDecoderAreDequantised) {
+  const std::string block = "decoder.transformer_blocks.1.";
+  const std::vector<float> qkv = Fp8Comfy(tensors_, block + "attn.to_qkv");
+  const std::vector<float> w2 = Fp8Comfy(tensors_, block + "ff.w2");
+  Save();
+  const absl::StatusOr<VideoVaeCheckpoint> opened = OpenVideoVae(folder_.path());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(Floats(opened->weights.entries().find(block + "ff.net.2.weight")->second), w2);
+  // Rows head by head: q, k, v of head 0 come first.
+  std::vector<float> k;
+  const auto head = static_cast<size_t>(width_ / heads_ * width_);
+  for (size_t h = 0; h < static_cast<size_t>(heads_); ++h) {
+    const auto begin = qkv.begin() + static_cast<std::ptrdiff_t>((3 * h + 1) * head);
+    k.insert(k.end(), begin, begin + static_cast<std::ptrdiff_t>(head));
+  }
+  EXPECT_EQ(Floats(opened->weights.entries().find(block + "attn.to_k.weight")->second), k);
+}
+
+TEST_F(QuantisedVae, ConvolutionsAreRefusedByName) {
+  Fp8Comfy(tensors_, "encoder.conv_in");
+  Save();
+  const absl::Status status = OpenVideoVae(folder_.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("encoder.conv_in.weight"), HasSubstr("F8_E4M3"),
+                                       HasSubstr("F32, BF16 or F16")));
+}
+
+TEST(QuantisedAudioVae, IsRefusedByName) {
+  const TempFolder folder;
+  TensorMap tensors =
+      ReadTensors(FixturePath("mini/audio_vae/diffusion_pytorch_model.safetensors"));
+  Tensor& weight = tensors.at("mean_proj.weight");
+  weight = CodeTensor(DType::kE4M3, weight.shape(),
+                      std::vector<uint8_t>(static_cast<size_t>(weight.elements()), 0));
+  tensors["mean_proj.comfy_quant"] = TextTensor(R"({"format": "float8_e4m3fn"})");
+  tensors["mean_proj.weight_scale"] = Scalar(1.0f);
+  WriteTensors(folder / "model.safetensors", tensors);
+  CopyFile(FixturePath("mini/audio_vae/config.json"), folder / "config.json");
+  const absl::Status status = OpenAudioVae(folder.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("mean_proj.weight"), HasSubstr("F8_E4M3")));
+}
+
 TEST_F(Quantised, BrokenDescriptionsAreNamed) {
   for (const char* text : {"", "{", "[]", "{}", R"({"format": 4})"}) {
     Build(Fp8Comfy);
