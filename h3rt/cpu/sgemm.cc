@@ -20,6 +20,14 @@ void ScaleOnly(const SgemmParams& p) {
 
 }  // namespace
 
+int64_t SgemmPackingBytes(int64_t m, int64_t n, int64_t k) {
+  if (m <= 0 || n <= 0 || k <= 0) return 0;
+  // Shallow products are packed less shallow than they are.
+  const int64_t depth = std::clamp<int64_t>(k, 64, 192) * 2;
+  const int64_t lines = std::min<int64_t>(n, 10240) + std::min<int64_t>(m, 384) + 64;
+  return depth * lines * static_cast<int64_t>(sizeof(float)) + (int64_t{64} << 10);
+}
+
 SingleThreadScope::SingleThreadScope() : before_(omp_get_max_threads()) {
   if (before_ != 1) omp_set_num_threads(1);
 }

@@ -30,6 +30,12 @@ struct SgemmParams {
 // processor) only. kInternal when oneDNN refuses.
 [[nodiscard]] absl::Status Sgemm(const SgemmParams& params);
 
+// Most bytes that one Sgemm of these extents allocates while it runs. oneDNN packs panels of both
+// operands: up to 384 deep, all columns of C (in parts of about 10,000) and up to 384 of its rows;
+// the extents follow its blocking for AVX2 and AVX-512, with the depth of the latter, so the real
+// need is about half of this on AVX2. Includes 64 KiB for its smaller allocations.
+int64_t SgemmPackingBytes(int64_t m, int64_t n, int64_t k);
+
 // While it lives, OpenMP regions opened by this thread have one thread: oneDNN asks OpenMP.
 class SingleThreadScope {
  public:

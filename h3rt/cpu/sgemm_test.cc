@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "h3rt/base/count_allocations.h"
 #include "h3rt/cpu/reduce.h"
 #include "h3rt/cpu/scratch.h"
 #include "h3rt/cpu/test_support.h"
@@ -127,6 +128,38 @@ TEST(Sgemm, DeterminismRowDistancesDoNotChangeBytes) {
       }
     }
   }
+}
+
+TEST(Sgemm, AllocatesNoMoreThanItSays) {
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer's malloc cannot be counted";
+  int64_t most = 0;
+  for (const int64_t m : {1, 16, 128, 1024}) {
+    for (const int64_t n : {1, 24, 512, 3000}) {
+      for (const int64_t k : {1, 7, 64, 384, 1024}) {
+        for (const bool trans_b : {false, true}) {
+          const std::vector<float> a = RandomFloats(m * k, 1);
+          const std::vector<float> b = RandomFloats(n * k, 2);
+          std::vector<float> c(static_cast<size_t>(m * n));
+          const SgemmParams p = {.trans_b = trans_b,
+                                 .m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .a = a.data(),
+                                 .lda = k,
+                                 .b = b.data(),
+                                 .ldb = trans_b ? k : n,
+                                 .c = c.data(),
+                                 .ldc = n};
+          ASSERT_TRUE(Sgemm(p).ok());  // generates its code, which it keeps
+          const AllocationPeak peak;
+          ASSERT_TRUE(Sgemm(p).ok());
+          EXPECT_LE(peak.bytes(), SgemmPackingBytes(m, n, k)) << m << ' ' << n << ' ' << k;
+          most = std::max(most, peak.bytes());
+        }
+      }
+    }
+  }
+  RecordProperty("most_bytes", std::to_string(most));
 }
 
 TEST(Sgemm, SingleThreadScopeRestoresTheSetting) {

@@ -109,14 +109,14 @@ MemoryPlan MakePlan(const PlanInputs& in) {
                            .carried = text});
   }
   if (in.forwards > 0) {
-    const uint64_t adaln = Dit::AdaLnBytes(in.dit, in.distinct_timesteps);
+    const uint64_t adaln = Dit::AdaLnBytes(in.dit, in.distinct_timesteps, 0);
     plan.stages.push_back({.name = "adaln",
                            .weights = in.dit_adaln.mapped + dit_owned,
-                           .working = adaln,
+                           .working = Dit::AdaLnBytes(in.dit, in.distinct_timesteps, in.threads),
                            .carried = state + text});
     plan.stages.push_back({.name = "denoise",
                            .weights = in.dit_rest.mapped + dit_owned,
-                           .working = Dit::RequestBytes(in.dit, rows, in.text_rows),
+                           .working = Dit::RequestBytes(in.dit, rows, in.text_rows, in.threads),
                            .carried = state + text + adaln});
   }
   plan.stages.push_back(

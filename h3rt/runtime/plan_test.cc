@@ -39,8 +39,8 @@ TEST(MakePlan, CountsEveryStageOfTheReleasedModel) {
   const MemoryPlan plan = MakePlan(in);
   const PlanStage& denoise = StageOf(plan, "denoise");
   EXPECT_EQ(denoise.weights, in.dit_rest.mapped);
-  EXPECT_EQ(denoise.working, Dit::RequestBytes(in.dit, 37808, 98));
-  EXPECT_GE(denoise.carried, Dit::AdaLnBytes(in.dit, 97));
+  EXPECT_EQ(denoise.working, Dit::RequestBytes(in.dit, 37808, 98, in.threads));
+  EXPECT_GE(denoise.carried, Dit::AdaLnBytes(in.dit, 97, 0));
   const PlanStage& audio = StageOf(plan, "decode audio");
   // The finished frames wait while the sound is made: 3 x 124 x 768 x 1344 floats.
   EXPECT_GE(audio.carried, uint64_t{3} * 124 * 768 * 1344 * 4);

@@ -24,4 +24,9 @@ struct AttentionParams {
 // (f). Implementations: cpu, ref.
 [[nodiscard]] absl::Status Attention(const AttentionParams& params, const ExecContext& context);
 
+// Most bytes that one running task of Attention allocates, whatever the lengths: a block of scores,
+// packed queries, keys, values and output, and oneDNN's packing. A call runs at most as many tasks
+// at a time as its pool has threads. Of the implementation that runs by default.
+int64_t AttentionScratchBytes(int64_t head_dim);
+
 }  // namespace h3rt

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "h3rt/base/count_allocations.h"
 #include "h3rt/cpu/test_support.h"
 #include "h3rt/kernels/attention/attention_cases.h"
 
@@ -303,6 +304,22 @@ TEST(Attention, GivenScaleIsUsed) {
   p.scale = 0.5f;
   EXPECT_FALSE(Identical(CompareFloats(RunImpl(p, "cpu"), implicit)));
   EXPECT_LT(test::RelativeL2(RunImpl(p, "cpu"), RunImpl(p, "ref")), 1e-6);
+}
+
+TEST(Attention, ATaskAllocatesNoMoreThanItSays) {
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer's malloc cannot be counted";
+  const TestContext context(1);
+  for (const int64_t d : {16, 64, 128}) {
+    const Problem problem({"", 300, 1100, 1, 1, d, false});
+    std::vector<float> o(problem.q.size());
+    const AttentionParams p = problem.Params(o.data(), true);
+    ASSERT_TRUE(Attention(p, context()).ok());  // oneDNN keeps the code that it generates
+    const AllocationPeak peak;
+    ASSERT_TRUE(Attention(p, context()).ok());
+    // Packing is counted for the largest instruction set, at no more than twice what another needs.
+    EXPECT_LE(peak.bytes(), AttentionScratchBytes(d));
+    EXPECT_GE(3 * peak.bytes(), AttentionScratchBytes(d));
+  }
 }
 
 class AttentionErrors : public ::testing::Test {

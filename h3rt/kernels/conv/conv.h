@@ -36,6 +36,16 @@ struct ConvTranspose1dParams {
 [[nodiscard]] absl::Status ConvTranspose1d(const ConvTranspose1dParams& params,
                                            const ExecContext& context);
 
+// Most bytes that one running task of Conv3d allocates: gathered input, the widened weight tile
+// (none for F32 weights) and oneDNN's packing. `depth` is ci * kt * kh * kw, `positions` is
+// ot * oh * ow. A call runs at most as many tasks at a time as its pool has threads. Of the
+// implementation that runs by default.
+int64_t ConvScratchBytes(int64_t co, int64_t depth, int64_t positions, DType weight);
+
+// The same of ConvTranspose1d, for any length of x. A call with weights that are not F32 also
+// widens all ci * co * kernel of them once, which is not in this number.
+int64_t ConvTransposeScratchBytes(int64_t ci, int64_t co, int64_t kernel, int64_t stride);
+
 // FP32 products and sums; tiles do not depend on the number of threads, so bytes do not either.
 // Errors: kInvalidArgument for shapes that do not fit each other.
 // Source: spec h3 sections 6.2 and 7. Implementations: onednn, ref (float64).

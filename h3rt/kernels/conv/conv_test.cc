@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "h3rt/base/count_allocations.h"
 #include "h3rt/cpu/test_support.h"
 #include "h3rt/kernels/conv/conv_cases.h"
 
@@ -203,6 +204,35 @@ TEST_P(TransposeCases, DeterminismSameBytesForEveryThreadCount) {
 }
 INSTANTIATE_TEST_SUITE_P(All, TransposeCases, ::testing::ValuesIn(kTransposeCases),
                          [](const auto& c) { return std::string(c.param.name); });
+
+TEST_P(ConvCases, ATaskAllocatesNoMoreThanItSays) {
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer's malloc cannot be counted";
+  const TestContext context(1);
+  const Problem problem(GetParam());
+  const Conv3dParams shapes = problem.Params(nullptr);
+  const int64_t co = shapes.y.dim(0);
+  std::vector<float> y(static_cast<size_t>(shapes.y.elements()));
+  const Conv3dParams p = problem.Params(y.data());
+  ASSERT_TRUE(Conv3d(p, context()).ok());  // oneDNN keeps the code that it generates
+  const AllocationPeak peak;
+  ASSERT_TRUE(Conv3d(p, context()).ok());
+  EXPECT_LE(peak.bytes(),
+            ConvScratchBytes(co, p.weight.elements() / co, p.y.elements() / co, p.weight.dtype()));
+}
+
+TEST_P(TransposeCases, ATaskAllocatesNoMoreThanItSays) {
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer's malloc cannot be counted";
+  const TestContext context(1);
+  const TransposeProblem problem(GetParam());
+  const TransposeCase& c = GetParam();
+  std::vector<float> y(static_cast<size_t>(problem.Params(nullptr).y.elements()));
+  const ConvTranspose1dParams p = problem.Params(y.data());
+  ASSERT_TRUE(ConvTranspose1d(p, context()).ok());
+  const AllocationPeak peak;
+  ASSERT_TRUE(ConvTranspose1d(p, context()).ok());
+  const int64_t widened = p.weight.dtype() == DType::kF32 ? 0 : p.weight.elements() * 4 + 128;
+  EXPECT_LE(peak.bytes(), ConvTransposeScratchBytes(c.ci, c.co, c.kernel, c.stride) + widened);
+}
 
 TEST(Conv, KnownAnswerOfOneDimension) {
   for (const char* impl : {"onednn", "ref"}) {

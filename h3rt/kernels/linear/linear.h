@@ -22,4 +22,9 @@ struct LinearParams {
 // Source: spec h3 section 2.5 and C4 (b). Implementations: onednn, ref.
 [[nodiscard]] absl::Status Linear(const LinearParams& params, const ExecContext& context);
 
+// Most bytes that one running task of Linear ([m, k] by [n, k]) allocates: the widened weight tile,
+// oneDNN's packing, and the bias, which a call widens once. A call runs at most as many tasks at a
+// time as its pool has threads. Grows with m, n and k. Of the implementation that runs by default.
+int64_t LinearScratchBytes(int64_t m, int64_t n, int64_t k);
+
 }  // namespace h3rt

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "h3rt/base/count_allocations.h"
 #include "h3rt/cpu/test_support.h"
 #include "h3rt/kernels/linear/linear_cases.h"
 
@@ -329,6 +330,30 @@ TEST(Linear, OutputMayLieBesideTheInputInOneBuffer) {
   p.weight = test::ViewOf(w, {12, 8});
   p.y = TensorView(reinterpret_cast<std::byte*>(buffer.data() + 8), DType::kF32, {5, 12}, strides);
   EXPECT_TRUE(Linear(p, context()).ok());
+}
+
+TEST(Linear, ATaskAllocatesNoMoreThanItSays) {
+  if (!kCountsAllocations) GTEST_SKIP() << "a sanitizer's malloc cannot be counted";
+  const TestContext context(1);
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 300, 80}, {40, 1000, 2100}, {1100, 9000, 64}}) {
+    const std::vector<float> x = RandomFloats(m * k, 1);
+    const std::vector<uint16_t> w = test::ToBf16(RandomFloats(n * k, 2));
+    const std::vector<float> bias = RandomFloats(n, 3);
+    std::vector<float> y(static_cast<size_t>(m * n));
+    LinearParams p;
+    p.x = test::ViewOf(x, {m, k});
+    p.weight = test::ViewOf(w, DType::kBF16, {n, k});
+    p.bias = test::ViewOf(bias, {n});
+    p.y = TensorView::Of(y.data(), {m, n});
+    ASSERT_TRUE(Linear(p, context()).ok());  // oneDNN keeps the code that it generates
+    const AllocationPeak peak;
+    ASSERT_TRUE(Linear(p, context()).ok());
+    // Packing is counted for the largest instruction set, at no more than twice what another needs.
+    EXPECT_LE(peak.bytes(), LinearScratchBytes(m, n, k));
+    EXPECT_GE(3 * peak.bytes(), LinearScratchBytes(m, n, k));
+  }
+  EXPECT_EQ(LinearScratchBytes(0, 10, 10), 0);
 }
 
 TEST(Linear, CancelledBeforeItBegins) {

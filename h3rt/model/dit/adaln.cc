@@ -1,4 +1,5 @@
 // Time embedding and AdaLN of all timesteps of a run.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -58,9 +59,21 @@ uint64_t AdaLnTable::bytes() const {
   return total;
 }
 
-uint64_t Dit::AdaLnBytes(const DitConfig& config, int64_t timesteps) {
-  const int64_t values = timesteps * config.hidden * (18 * config.layers + 2);
-  return static_cast<uint64_t>(values) * sizeof(float);
+uint64_t Dit::AdaLnBytes(const DitConfig& c, int64_t timesteps, int threads) {
+  const int64_t m = timesteps;
+  int64_t floats = m * c.hidden * (18 * c.layers + 2);
+  int64_t task = 0;
+  if (threads > 0) {
+    const bool pruned = c.adaln_rank > 0;
+    const int64_t width = pruned ? c.adaln_rank : c.time_embed;
+    floats += pruned ? m * width : m * (c.freq_dim + c.time_embed_hidden + width);
+    task = LinearScratchBytes(m, 18 * c.hidden, width);
+    if (!pruned) {
+      task = std::max({task, LinearScratchBytes(m, c.time_embed_hidden, c.freq_dim),
+                       LinearScratchBytes(m, c.time_embed, c.time_embed_hidden)});
+    }
+  }
+  return static_cast<uint64_t>(floats) * sizeof(float) + static_cast<uint64_t>(threads * task);
 }
 
 absl::StatusOr<AdaLnTable> Dit::MakeAdaLn(std::span<const float> timesteps, Precision precision,

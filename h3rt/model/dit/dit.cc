@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "h3rt/kernels/attention/attention.h"
 #include "h3rt/kernels/linear/linear.h"
 #include "h3rt/kernels/modulate/modulate.h"
 #include "h3rt/kernels/norm/norm.h"
@@ -106,6 +107,19 @@ void GatherRows(const ConstTensorView& from, std::span<const int64_t> index, con
 
 int64_t FfnChunk(int64_t rows) { return std::min(rows, dit::kFfnRows); }
 
+// Most bytes that one running task of any op of Prepare and Forward allocates.
+int64_t TaskBytes(const DitConfig& c, int64_t rows, int64_t text_rows) {
+  const int64_t chunk = FfnChunk(rows);
+  return std::max(
+      {LinearScratchBytes(rows, c.inner(), c.hidden), LinearScratchBytes(rows, c.hidden, c.inner()),
+       LinearScratchBytes(chunk, c.ffn, c.hidden), LinearScratchBytes(chunk, c.hidden, c.ffn),
+       LinearScratchBytes(text_rows, c.hidden, c.text_dim),
+       LinearScratchBytes(rows, c.hidden, c.video_row()),
+       LinearScratchBytes(rows, c.hidden, c.audio_in_channels),
+       LinearScratchBytes(rows, c.video_row(), c.hidden),
+       LinearScratchBytes(rows, c.audio_in_channels, c.hidden), AttentionScratchBytes(c.head_dim)});
+}
+
 // The FFN's gate buffer also takes the rounded text rows of Prepare, one row at the least.
 int64_t GateElements(const DitConfig& c, int64_t rows) {
   return std::max(FfnChunk(rows) * c.ffn, c.text_dim);
@@ -157,12 +171,13 @@ uint64_t DitRequest::bytes() const {
   return static_cast<uint64_t>(total);
 }
 
-uint64_t Dit::RequestBytes(const DitConfig& c, int64_t rows, int64_t text_rows) {
+uint64_t Dit::RequestBytes(const DitConfig& c, int64_t rows, int64_t text_rows, int threads) {
   const int64_t floats = text_rows * c.hidden + 2 * rows * 3 * c.rope_freq_dim +
                          2 * rows * c.hidden + 4 * rows * c.inner() + GateElements(c, rows) +
                          FfnChunk(rows) * c.ffn;
   return static_cast<uint64_t>(floats) * sizeof(float) +
-         2 * static_cast<uint64_t>(rows) * sizeof(int32_t);
+         2 * static_cast<uint64_t>(rows) * sizeof(int32_t) +
+         static_cast<uint64_t>(threads * TaskBytes(c, rows, text_rows));
 }
 
 absl::Status Dit::Allocate(const DitConfig& c, int64_t rows, int64_t text_rows, DitRequest& r) {

@@ -112,10 +112,14 @@ class Dit {
                        const TensorView& audio_out, const ExecContext& context,
                        const DitTap& tap = {}) const;
 
-  // Bytes that the results of MakeAdaLn and Prepare hold, to the byte (for the memory plan).
-  // Forward allocates nothing of its own, unless a tap asks for "norm_out".
-  static uint64_t AdaLnBytes(const DitConfig& config, int64_t timesteps);
-  static uint64_t RequestBytes(const DitConfig& config, int64_t rows, int64_t text_rows);
+  // For the memory plan. With `threads` 0 the bytes that the result of MakeAdaLn or Prepare holds,
+  // to the byte. With the threads of the pool the most that is held while MakeAdaLn runs, or during
+  // Prepare and Forward: the result, the inputs of the projections, and what the ops allocate in
+  // each running task (an upper bound, see the ops' ...ScratchBytes). A tap costs [rows, hidden]
+  // more.
+  static uint64_t AdaLnBytes(const DitConfig& config, int64_t timesteps, int threads);
+  static uint64_t RequestBytes(const DitConfig& config, int64_t rows, int64_t text_rows,
+                               int threads);
 
  private:
   struct Impl;

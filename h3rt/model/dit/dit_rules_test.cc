@@ -239,10 +239,10 @@ TEST_P(DitRules, ReportedBytesAreTheAllocatedBytes) {
     const DitRequest request =
         dit.Prepare(in_.sequence(), Matrix(in_.text, config().text_dim), precision, context_)
             .value();
-    EXPECT_EQ(request.bytes(), Dit::RequestBytes(config(), in_.rows(), 9));
+    EXPECT_EQ(request.bytes(), Dit::RequestBytes(config(), in_.rows(), 9, 0));
     const std::vector<float> timesteps = {0.0f, 0.5f, 0.75f};
     const AdaLnTable table = dit.MakeAdaLn(timesteps, precision, context_).value();
-    EXPECT_EQ(table.bytes(), Dit::AdaLnBytes(config(), 3));
+    EXPECT_EQ(table.bytes(), Dit::AdaLnBytes(config(), 3, 0));
     const auto hidden = static_cast<uint64_t>(config().hidden);
     EXPECT_EQ(table.bytes(), 3u * 4u * (2u * 18u * hidden + 2u * hidden));
   }

@@ -201,6 +201,12 @@ class QueryBlock {
 
 }  // namespace
 
+int64_t AttentionScratchBytes(int64_t head_dim) {
+  const int64_t packing = std::max(SgemmPackingBytes(kQueryBlock, kKeyBlock, head_dim),
+                                   SgemmPackingBytes(kQueryBlock, head_dim, kKeyBlock));
+  return QueryBlock::ScratchFloats(head_dim) * static_cast<int64_t>(sizeof(float)) + 128 + packing;
+}
+
 absl::Status AttentionCpu(const AttentionParams& params, const ExecContext& context) {
   const int64_t blocks = (params.q.dim(0) + kQueryBlock - 1) / kQueryBlock;
   const int64_t d = params.q.dim(2);

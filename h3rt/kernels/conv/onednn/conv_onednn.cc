@@ -118,6 +118,24 @@ absl::Status RunTransposedTile(const ConvTranspose1dParams& params, const float*
 
 }  // namespace
 
+int64_t ConvScratchBytes(int64_t co, int64_t depth, int64_t positions, DType weight) {
+  if (co <= 0 || positions <= 0) return 0;
+  const int64_t rows = std::min(depth, kDepthTile);
+  const int64_t tile = PositionTile(positions);
+  const int64_t channels = std::min(kChannelTile, co);
+  const int64_t floats = rows * tile + (weight == DType::kF32 ? 0 : channels * rows);
+  // Scratch rounds up to whole cache lines, twice.
+  return floats * static_cast<int64_t>(sizeof(float)) + 256 +
+         SgemmPackingBytes(channels, std::min(tile, positions), rows);
+}
+
+int64_t ConvTransposeScratchBytes(int64_t ci, int64_t co, int64_t kernel, int64_t stride) {
+  // Inputs that reach a tile of outputs: the tile and a kernel's overhang, one in `stride`.
+  const int64_t inputs = CeilDiv(kTransposedTile + kernel, stride) + 1;
+  return co * kernel * inputs * static_cast<int64_t>(sizeof(float)) + 128 +
+         SgemmPackingBytes(co * kernel, inputs, ci);
+}
+
 absl::Status Conv3dOnednn(const Conv3dParams& params, const ExecContext& context) {
   const int64_t co = params.y.dim(0);
   if (params.y.elements() == 0) return absl::OkStatus();

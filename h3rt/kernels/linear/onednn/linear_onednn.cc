@@ -102,6 +102,15 @@ absl::Status RunTile(const LinearParams& params, const Tile& t, const float* bia
 
 }  // namespace
 
+int64_t LinearScratchBytes(int64_t m, int64_t n, int64_t k) {
+  if (m <= 0 || n <= 0) return 0;
+  const Tiles tiles = ChooseTiles(m, n);
+  const int64_t columns = std::min(tiles.n, n);
+  // Scratch rounds up to whole cache lines.
+  const auto floats = static_cast<int64_t>(sizeof(float)) * (columns * kTileRow + n) + 128;
+  return floats + SgemmPackingBytes(std::min(tiles.m, m), columns, std::min(kDepthTile, k));
+}
+
 absl::Status LinearOnednn(const LinearParams& params, const ExecContext& context) {
   const int64_t m = params.x.dim(0);
   const int64_t n = params.y.dim(1);
