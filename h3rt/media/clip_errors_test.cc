@@ -1,6 +1,7 @@
 // Clips that cannot be written: a typed error each, and never a file left behind.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -28,6 +29,23 @@ class ClipErrors : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Files, ClipErrors, testing::Values(".mp4", ".y4m"),
                          [](const auto& chosen) { return std::string(chosen.param + 1); });
+
+TEST_P(ClipErrors, ATargetIsCheckedWithoutWriting) {
+  const ClipOptions good = {.width = 32, .height = 32, .frames = 5};
+  EXPECT_TRUE(CheckClipTarget(File(), good).ok());
+  EXPECT_TRUE(CheckClipTarget(folder_.File("CLIP.MP4"), good).ok());
+  EXPECT_EQ(CheckClipTarget(folder_.File("clip.xyz"), good).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckClipTarget(folder_.File("no/such/clip" + extension()), good).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(CheckClipTarget(File(), {.width = 33, .height = 32, .frames = 5}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(::access(File().c_str(), F_OK), 0);
+  const std::string stem = folder_.File("clip");
+  EXPECT_EQ(ClipFiles(File()), extension() == ".mp4"
+                                   ? std::vector<std::string>{File()}
+                                   : (std::vector<std::string>{stem + ".y4m", stem + ".wav"}));
+}
 
 TEST_P(ClipErrors, SizesThatTheEncoderCannotTakeAreRefused) {
   for (const auto& [w, h] : {std::pair<int64_t, int64_t>{33, 32},

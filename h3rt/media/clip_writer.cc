@@ -43,13 +43,21 @@ absl::Status Validate(const std::string& path, const ClipOptions& o) {
   return ValidateMetadata(o.metadata);
 }
 
-// Splits "folder/name.ext"; a dot that begins the name is no extension.
+// Splits "folder/name.EXT" and lower-cases the extension; a dot that begins the name is none.
 std::pair<std::string, std::string> SplitExtension(const std::string& path) {
   const size_t slash = path.rfind('/');
   const size_t begin = slash == std::string::npos ? 0 : slash + 1;
   const size_t dot = path.rfind('.');
   if (dot == std::string::npos || dot <= begin) return {path, ""};
-  return {path.substr(0, dot), path.substr(dot)};
+  std::string extension = path.substr(dot);
+  for (char& c : extension) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return {path.substr(0, dot), extension};
+}
+
+bool IsMp4(const std::string& extension) {
+  return extension == ".mp4" || extension == ".m4v" || extension == ".mov";
 }
 
 }  // namespace
@@ -145,10 +153,20 @@ ClipWriter::ClipWriter(ClipWriter&&) noexcept = default;
 ClipWriter& ClipWriter::operator=(ClipWriter&&) noexcept = default;
 ClipWriter::~ClipWriter() = default;
 
+absl::Status CheckClipTarget(const std::string& path, const ClipOptions& options) {
+  return ClipWriter::Create(path, options).status();
+}
+
+std::vector<std::string> ClipFiles(const std::string& path) {
+  const auto [stem, extension] = SplitExtension(path);
+  if (IsMp4(extension) && FfmpegApi().ok()) return {path};
+  return {stem + ".y4m", stem + ".wav"};
+}
+
 absl::StatusOr<ClipWriter> ClipWriter::Create(const std::string& path, const ClipOptions& options) {
   H3RT_RETURN_IF_ERROR(Validate(path, options));
   const auto [stem, extension] = SplitExtension(path);
-  const bool mp4 = extension == ".mp4" || extension == ".m4v" || extension == ".mov";
+  const bool mp4 = IsMp4(extension);
   if (!mp4 && extension != ".y4m") {
     return InvalidArgument({.what = "name of a clip",
                             .got = path,

@@ -40,12 +40,12 @@ struct WrittenClip {
 
 // Takes a clip piece by piece, pictures and sound in any order and any portions.
 //
-// A path that ends in .mp4, .m4v or .mov gives an MP4: H.264 (x264 at constant quality, yuv420p,
-// BT.709 in limited range, exactly 24 frames a second, one encoder thread), AAC-LC stereo 32 kHz at
-// 192 kbit/s, index in front. The same input gives the same bytes for one build of FFmpeg on one
-// kind of CPU, whatever the number of threads of the program. Where the FFmpeg part is absent, or
-// when the path ends in .y4m, it gives NAME.y4m (24:1, C420mpeg2, limited range, BT.709) and
-// NAME.wav (16-bit PCM, metadata as JSON in a chunk "h3rt").
+// A path that ends in .mp4, .m4v or .mov (in any case) gives an MP4: H.264 (x264 at constant
+// quality, yuv420p, BT.709 in limited range, exactly 24 frames a second, one encoder thread),
+// AAC-LC stereo 32 kHz at 192 kbit/s, index in front. The same input gives the same bytes for one
+// build of FFmpeg on one kind of CPU, whatever the number of threads of the program. Where the
+// FFmpeg part is absent, or when the path ends in .y4m, it gives NAME.y4m (24:1, C420mpeg2, limited
+// range, BT.709) and NAME.wav (16-bit PCM, metadata as JSON in a chunk "h3rt").
 //
 // Sound is cut or filled with silence to ClipSamples(frames), since the audio VAE makes whole
 // latents of 800 samples. Samples outside [-1, 1] are clamped.
@@ -82,5 +82,12 @@ class ClipWriter {
 // frames and audio of `options` are taken from the views.
 absl::StatusOr<WrittenClip> WriteClip(const std::string& path, const ConstTensorView& video,
                                       const ConstTensorView& audio, ClipOptions options);
+
+// What ClipWriter::Create would say, without writing: so that the end of long work holds no
+// surprise (extension, size, metadata, encoder, folder).
+absl::Status CheckClipTarget(const std::string& path, const ClipOptions& options);
+
+// The files that a clip of this name becomes on this machine: itself, or the Y4M and the WAV.
+std::vector<std::string> ClipFiles(const std::string& path);
 
 }  // namespace h3rt

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -132,6 +133,26 @@ absl::Status WritePng(const std::string& path, const RgbImage& image) {
   return WriteFileAtomically(path, bytes);
 }
 
+absl::Status CheckPngFolder(const std::string& folder) {
+  if (const absl::Status ffmpeg = FfmpegApi().status(); !ffmpeg.ok()) return ffmpeg;
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    // Its parent has to be there and take files.
+    return PendingFile::Create(folder).status();
+  }
+  const bool empty = status.type() == std::filesystem::file_type::directory &&
+                     std::filesystem::is_empty(folder, error) && !error;
+  if (!empty) {
+    // Frames of an earlier, longer clip would stay among the new ones.
+    return InvalidArgument({.what = "folder of frames",
+                            .got = "something that exists and is not empty",
+                            .wanted = "a new or empty folder",
+                            .where = folder});
+  }
+  return PendingFile::Create(folder + "/frame").status();
+}
+
 absl::StatusOr<std::vector<std::string>> WritePngFrames(const std::string& folder,
                                                         const ConstTensorView& frames,
                                                         const CancelToken* cancel) {
@@ -141,6 +162,7 @@ absl::StatusOr<std::vector<std::string>> WritePngFrames(const std::string& folde
          .got = std::string(NameOf(frames.dtype())) + " " + frames.shape().ToString(),
          .wanted = "F32 [3, frames, height, width]"});
   }
+  H3RT_RETURN_IF_ERROR(CheckPngFolder(folder));
   const bool made = ::mkdir(folder.c_str(), 0777) == 0;
   if (!made && errno != EEXIST) return ErrnoStatus(errno, "create the folder", folder);
   std::vector<std::string> paths;

@@ -177,6 +177,13 @@ TEST(Image, FramesGoIntoAFolderAndNothingStaysOnFailure) {
   EXPECT_EQ(paths->at(2), folder.File("frame_00002.png"));
   EXPECT_EQ(*ReadImage(paths->at(1)), *FrameToImage(video.view().Select(1, 1), 1));
 
+  // A second clip into the same folder would be mixed with the first.
+  EXPECT_EQ(WritePngFrames(folder.path(), video.view(), nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckPngFolder(folder.File("frame_00000.png")).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(CheckPngFolder(folder.File("new")).ok());
+
   const std::string made = folder.File("new");
   video.as<float>()[2 * 256] = std::nanf("");
   const auto bad = WritePngFrames(made, video.view(), nullptr);
