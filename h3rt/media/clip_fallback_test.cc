@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 
 #include "h3rt/base/file.h"
 #include "h3rt/media/clip_reader.h"
@@ -66,6 +67,22 @@ TEST(ClipFallback, WritesY4mAndWavAndSaysWhy) {
   }
 }
 
+TEST(ClipFallback, FilesAreKnownBeforeTheyAreWritten) {
+  const ScopedEnv none("H3RT_MEDIA_LIBRARY", "none");
+  for (const char* name : {"clip.mp4", "clip.MOV", "clip.y4m", "clip.Y4M", "a.b.mp4"}) {
+    const TempFolder folder;
+    const std::string path = folder.File(name);
+    EXPECT_TRUE(CheckClipTarget(path, {.width = 64, .height = 32, .frames = 5}).ok());
+    EXPECT_TRUE(folder.Names().empty()) << "the check leaves nothing";
+    const auto written =
+        WriteClip(path, SmoothVideo(5, 32, 64).view(), Tones(6400, 440, 1000).view(), Options());
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(written->files, ClipFiles(path)) << name;
+    for (const std::string& file : written->files) ASSERT_EQ(::unlink(file.c_str()), 0) << file;
+    EXPECT_TRUE(folder.Names().empty());
+  }
+}
+
 TEST(ClipFallback, MetadataIsInTheWav) {
   const ScopedEnv none("H3RT_MEDIA_LIBRARY", "none");
   const TempFolder folder;
@@ -80,6 +97,8 @@ TEST(ClipFallback, MetadataIsInTheWav) {
   expected.height = 32;
   expected.frames = 5;
   EXPECT_TRUE(*read == expected);
+  ASSERT_EQ(std::rename(written->files[1].c_str(), folder.File("CLIP.WAV").c_str()), 0);
+  EXPECT_TRUE(ReadClipMetadata(folder.File("CLIP.WAV")).ok());
   EXPECT_EQ(ReadClipMetadata(written->files[0]).status().code(),
             absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(

@@ -134,7 +134,11 @@ absl::StatusOr<Clip> ReadClip(const std::string& path, const ClipReadOptions& op
 }
 
 absl::StatusOr<ClipMetadata> ReadClipMetadata(const std::string& path) {
-  if (path.size() >= 4 && path.substr(path.size() - 4) == ".wav") {
+  std::string ending = path.substr(path.size() - std::min<size_t>(4, path.size()));
+  for (char& c : ending) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (ending == ".wav") {
     H3RT_ASSIGN_OR_RETURN(const WavData wav, ReadWav(path));
     if (wav.note.empty()) {
       return NotFound({.what = "no metadata of h3rt in this file", .where = path});

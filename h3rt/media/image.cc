@@ -138,8 +138,10 @@ absl::Status CheckPngFolder(const std::string& folder) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(folder, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    // Its parent has to be there and take files.
-    return PendingFile::Create(folder).status();
+    // Its parent has to be there and take folders; whether it does, only the attempt tells.
+    if (::mkdir(folder.c_str(), 0777) != 0) return ErrnoStatus(errno, "create the folder", folder);
+    if (::rmdir(folder.c_str()) != 0) return ErrnoStatus(errno, "remove the folder", folder);
+    return absl::OkStatus();
   }
   const bool empty = status.type() == std::filesystem::file_type::directory &&
                      std::filesystem::is_empty(folder, error) && !error;
@@ -156,7 +158,8 @@ absl::Status CheckPngFolder(const std::string& folder) {
 absl::StatusOr<std::vector<std::string>> WritePngFrames(const std::string& folder,
                                                         const ConstTensorView& frames,
                                                         const CancelToken* cancel) {
-  if (frames.rank() != 4 || frames.dtype() != DType::kF32 || frames.dim(0) != 3) {
+  if (frames.rank() != 4 || frames.dtype() != DType::kF32 || frames.dim(0) != 3 ||
+      frames.dim(1) < 1) {
     return InvalidArgument(
         {.what = "frames",
          .got = std::string(NameOf(frames.dtype())) + " " + frames.shape().ToString(),

@@ -34,12 +34,14 @@ RgbImage ApplyOrientation(RgbImage image, int orientation);
 absl::StatusOr<std::string> EncodePng(const RgbImage& image);
 absl::Status WritePng(const std::string& path, const RgbImage& image);
 
-// Whether WritePngFrames can take this folder: it is empty, or not there under a parent that is.
+// Whether WritePngFrames can take this folder: it is empty, or can be made in its parent (tried,
+// and removed again). Errors: kInvalidArgument, kFailedPrecondition without FFmpeg, kNotFound and
+// others of the file system.
 absl::Status CheckPngFolder(const std::string& folder);
 
-// Writes `frames`, F32 [3, F, H, W] in [0, 1], as frame_00000.png and so on into `folder`, which is
-// new (its parent exists) or empty. On an error or cancellation (kCancelled; checked between
-// frames) the files of this call are removed again. Returns the paths.
+// Writes `frames`, F32 [3, F, H, W] in [0, 1] with F >= 1, as frame_00000.png and so on into
+// `folder`, which is new (its parent exists) or empty. On an error or cancellation (kCancelled;
+// checked between frames) the files of this call are removed again. Returns the paths.
 absl::StatusOr<std::vector<std::string>> WritePngFrames(const std::string& folder,
                                                         const ConstTensorView& frames,
                                                         const CancelToken* cancel);

@@ -199,6 +199,36 @@ TEST(Image, FramesGoIntoAFolderAndNothingStaysOnFailure) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(Image, FolderForFramesIsCheckedBeforeTheWork) {
+  H3RT_NEEDS_FFMPEG();
+  const TempFolder folder;
+  EXPECT_TRUE(CheckPngFolder(folder.path()).ok());
+  EXPECT_TRUE(CheckPngFolder(folder.File("new")).ok());
+  EXPECT_TRUE(CheckPngFolder(folder.File("new/")).ok());
+  EXPECT_TRUE(folder.Names().empty()) << "the check leaves nothing";
+  EXPECT_EQ(CheckPngFolder(folder.File("no/such")).code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(CheckPngFolder("/proc/self/new").ok()) << "takes no folders, whoever asks";
+  // An empty folder that was there stays after a failure.
+  Tensor video = SmoothVideo(2, 16, 16);
+  video.as<float>()[256] = std::nanf("");
+  EXPECT_EQ(WritePngFrames(folder.path(), video.view(), nullptr).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_EQ(::access(folder.path().c_str(), F_OK), 0);
+  EXPECT_TRUE(folder.Names().empty());
+  EXPECT_EQ(WritePngFrames(folder.path(), video.view().Slice(1, 0, 0), nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  // The frames of an earlier, longer clip stay as they were.
+  const auto old = WritePngFrames(folder.path(), SmoothVideo(3, 16, 16).view(), nullptr);
+  ASSERT_TRUE(old.ok()) << old.status();
+  const std::string first = ReadFile(old->at(0)).value();
+  EXPECT_EQ(WritePngFrames(folder.path(), video.view(), nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(old->at(0)).value(), first);
+  EXPECT_EQ(folder.Names().size(), 3u);
+  const ScopedEnv none("H3RT_MEDIA_LIBRARY", "none");
+  EXPECT_EQ(CheckPngFolder(folder.File("new")).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(Image, WithoutFfmpegTheReasonIsGiven) {
   const ScopedEnv none("H3RT_MEDIA_LIBRARY", "none");
   const auto status = EncodePng(FormulaImage(2, 2)).status();
