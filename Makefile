@@ -51,12 +51,12 @@ tidy: setup-check
 
 bench: setup
 	cmake --preset release --log-level=WARNING >/dev/null
-	cmake --build --preset release --parallel $(NPROC) --target h3rt_benchmarks
+	cmake --build --preset release --parallel $(NPROC) --target all h3rt_benchmarks $(QUIET)
+	cmake --install build/release --prefix build >/dev/null
 	@tools/run_benchmarks.sh build/release
 
 format: setup-check
-	@git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' '*.cu' '*.cuh' | \
-	  xargs -0 -r clang-format-14 -i
+	@tools/list_sources | xargs -0 -r clang-format-14 -i
 
 asan:
 	$(MAKE) test PRESET=asan

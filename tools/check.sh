@@ -28,22 +28,14 @@ skip() {
   skipped+=("$1")
 }
 
-sources() {
-  local path
-  git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' '*.cu' '*.cuh' |
-    while IFS= read -r -d '' path; do
-      if [ -f "$path" ]; then printf '%s\0' "$path"; fi
-    done
-}
-
 check_format() {
   local count
-  count="$(sources | tr -cd '\0' | wc -c)"
+  count="$(tools/list_sources | tr -cd '\0' | wc -c)"
   if [ "$count" -eq 0 ]; then
     echo "format: there is nothing to read"
     return 10
   fi
-  sources | xargs -0 -P "$jobs" -n 32 clang-format-14 --dry-run -Werror || return 1
+  tools/list_sources | xargs -0 -P "$jobs" -n 32 clang-format-14 --dry-run -Werror || return 1
   echo "format: $count files"
 }
 
