@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
+#include "h3rt/io/inspect.h"
 #include "h3rt/io/test_files.h"
 #include "h3rt/num/bf16.h"
 
@@ -332,6 +334,28 @@ TEST(CheckpointErrors, WrongShapeAndDTypeAreNamed) {
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("I8"), HasSubstr("BF16")));
+}
+
+TEST(CheckpointErrors, MissingAndCutShardsLoadNothing) {
+  const TempFolder folder;
+  const TensorMap tensors = ReadTensors(FixturePath("nano/transformer") + kFile);
+  for (const bool cut : {false, true}) {
+    WriteShards(folder.path(), OriginalTransformer(tensors, 2, true), 3);
+    ASSERT_TRUE(SafetensorsSet::Open(folder.path()).ok());
+    const std::string shard = folder / "model-2.safetensors";
+    if (cut) {
+      const std::string whole = ReadText(shard);
+      WriteText(shard, whole.substr(0, whole.size() - 1));
+    } else {
+      ASSERT_EQ(std::remove(shard.c_str()), 0);
+    }
+    const auto code = cut ? absl::StatusCode::kDataLoss : absl::StatusCode::kNotFound;
+    for (const absl::Status& status :
+         {OpenTransformer(folder.path()).status(), Inspect(folder.path()).status()}) {
+      EXPECT_EQ(status.code(), code) << status;
+      EXPECT_THAT(MessageOf(status), HasSubstr("model-2.safetensors"));
+    }
+  }
 }
 
 TEST(CheckpointErrors, HugeBlockNumberIsRefused) {
