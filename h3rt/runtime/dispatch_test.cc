@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -23,95 +22,100 @@ struct Probe {
   absl::Status status;
 };
 
-using ProbeFunction = std::function<Probe(const ExecContext&)>;
+Probe ProbeLinear(const ExecContext& c) {
+  const float x[] = {1, 2};
+  const float w[] = {3, 4};
+  std::vector<float> y(1);
+  const absl::Status s = Linear({.x = ConstTensorView::Of(x, {1, 2}),
+                                 .weight = ConstTensorView::Of(w, {1, 2}),
+                                 .bias = {},
+                                 .y = TensorView::Of(y.data(), {1, 1})},
+                                c);
+  return Probe{y, s};
+}
 
-const std::map<std::string, ProbeFunction>& Probes() {
-  static const std::map<std::string, ProbeFunction> probes = {
-      {"linear",
-       [](const ExecContext& c) {
-         const float x[] = {1, 2};
-         const float w[] = {3, 4};
-         std::vector<float> y(1);
-         const absl::Status s = Linear({.x = ConstTensorView::Of(x, {1, 2}),
-                                        .weight = ConstTensorView::Of(w, {1, 2}),
-                                        .bias = {},
-                                        .y = TensorView::Of(y.data(), {1, 1})},
-                                       c);
-         return Probe{y, s};
-       }},
-      {"attention",
-       [](const ExecContext& c) {
-         const float q[] = {1};
-         const float v[] = {11};
-         std::vector<float> o(1);
-         const absl::Status s = Attention({.q = ConstTensorView::Of(q, {1, 1, 1}),
-                                           .k = ConstTensorView::Of(q, {1, 1, 1}),
-                                           .v = ConstTensorView::Of(v, {1, 1, 1}),
-                                           .o = TensorView::Of(o.data(), {1, 1, 1})},
-                                          c);
-         return Probe{o, s};
-       }},
-      {"conv",
-       [](const ExecContext& c) {
-         const float x[] = {11};
-         const float w[] = {1};
-         std::vector<float> y(1);
-         const absl::Status s = Conv3d({.x = ConstTensorView::Of(x, {1, 1, 1, 1}),
-                                        .weight = ConstTensorView::Of(w, {1, 1, 1, 1, 1}),
-                                        .bias = {},
-                                        .y = TensorView::Of(y.data(), {1, 1, 1, 1})},
-                                       c);
-         return Probe{y, s};
-       }},
-      {"norm",
-       [](const ExecContext& c) {
-         const float x[] = {5};
-         const float w[] = {11};
-         std::vector<float> y(1);
-         const absl::Status s = RmsNorm({.x = ConstTensorView::Of(x, {1, 1}),
-                                         .weight = ConstTensorView::Of(w, {1}),
-                                         .y = TensorView::Of(y.data(), {1, 1}),
-                                         .eps = 0},
-                                        c);
-         return Probe{y, s};
-       }},
-      {"rope",
-       [](const ExecContext& c) {
-         std::vector<float> x = {11, 0};
-         const float one[] = {1};
-         const float zero[] = {0};
-         const absl::Status s = Rope({.x = TensorView::Of(x.data(), {1, 1, 2}),
-                                      .cos = ConstTensorView::Of(one, {1, 1}),
-                                      .sin = ConstTensorView::Of(zero, {1, 1})},
-                                     c);
-         return Probe{{x[0]}, s};
-       }},
-      {"modulate",
-       [](const ExecContext& c) {
-         const float x[] = {5};
-         const float one[] = {1};
-         const std::vector<int32_t> row = {0};
-         std::vector<float> y(1);
-         const absl::Status s = Modulate({.x = ConstTensorView::Of(x, {1, 1}),
-                                          .shift = ConstTensorView::Of(one, {1, 1}),
-                                          .scale = ConstTensorView::Of(one, {1, 1}),
-                                          .row = row,
-                                          .y = TensorView::Of(y.data(), {1, 1})},
-                                         c);
-         return Probe{y, s};
-       }},
-      {"activation",
-       [](const ExecContext& c) {
-         const float x[] = {11};
-         const float alpha[] = {0};
-         std::vector<float> y(1);
-         // At alpha 0 the sine vanishes and snake is the identity.
-         const absl::Status s = Snake({.x = ConstTensorView::Of(x, {1, 1}),
-                                       .alpha = ConstTensorView::Of(alpha, {1}),
-                                       .y = TensorView::Of(y.data(), {1, 1})},
-                                      c);
-         return Probe{y, s};
-       }},
+Probe ProbeAttention(const ExecContext& c) {
+  const float q[] = {1};
+  const float v[] = {11};
+  std::vector<float> o(1);
+  const absl::Status s = Attention({.q = ConstTensorView::Of(q, {1, 1, 1}),
+                                    .k = ConstTensorView::Of(q, {1, 1, 1}),
+                                    .v = ConstTensorView::Of(v, {1, 1, 1}),
+                                    .o = TensorView::Of(o.data(), {1, 1, 1})},
+                                   c);
+  return Probe{o, s};
+}
+
+Probe ProbeConv(const ExecContext& c) {
+  const float x[] = {11};
+  const float w[] = {1};
+  std::vector<float> y(1);
+  const absl::Status s = Conv3d({.x = ConstTensorView::Of(x, {1, 1, 1, 1}),
+                                 .weight = ConstTensorView::Of(w, {1, 1, 1, 1, 1}),
+                                 .bias = {},
+                                 .y = TensorView::Of(y.data(), {1, 1, 1, 1})},
+                                c);
+  return Probe{y, s};
+}
+
+Probe ProbeNorm(const ExecContext& c) {
+  const float x[] = {5};
+  const float w[] = {11};
+  std::vector<float> y(1);
+  const absl::Status s = RmsNorm({.x = ConstTensorView::Of(x, {1, 1}),
+                                  .weight = ConstTensorView::Of(w, {1}),
+                                  .y = TensorView::Of(y.data(), {1, 1}),
+                                  .eps = 0},
+                                 c);
+  return Probe{y, s};
+}
+
+Probe ProbeRope(const ExecContext& c) {
+  std::vector<float> x = {11, 0};
+  const float one[] = {1};
+  const float zero[] = {0};
+  const absl::Status s = Rope({.x = TensorView::Of(x.data(), {1, 1, 2}),
+                               .cos = ConstTensorView::Of(one, {1, 1}),
+                               .sin = ConstTensorView::Of(zero, {1, 1})},
+                              c);
+  return Probe{{x[0]}, s};
+}
+
+Probe ProbeModulate(const ExecContext& c) {
+  const float x[] = {5};
+  const float one[] = {1};
+  const std::vector<int32_t> row = {0};
+  std::vector<float> y(1);
+  const absl::Status s = Modulate({.x = ConstTensorView::Of(x, {1, 1}),
+                                   .shift = ConstTensorView::Of(one, {1, 1}),
+                                   .scale = ConstTensorView::Of(one, {1, 1}),
+                                   .row = row,
+                                   .y = TensorView::Of(y.data(), {1, 1})},
+                                  c);
+  return Probe{y, s};
+}
+
+Probe ProbeActivation(const ExecContext& c) {
+  const float x[] = {11};
+  const float alpha[] = {0};
+  std::vector<float> y(1);
+  // At alpha 0 the sine vanishes and snake is the identity.
+  const absl::Status s = Snake({.x = ConstTensorView::Of(x, {1, 1}),
+                                .alpha = ConstTensorView::Of(alpha, {1}),
+                                .y = TensorView::Of(y.data(), {1, 1})},
+                               c);
+  return Probe{y, s};
+}
+
+const std::map<std::string, Probe (*)(const ExecContext&)>& Probes() {
+  static const std::map<std::string, Probe (*)(const ExecContext&)> probes = {
+      {"linear", ProbeLinear},
+      {"attention", ProbeAttention},
+      {"conv", ProbeConv},
+      {"norm", ProbeNorm},
+      {"rope", ProbeRope},
+      {"modulate", ProbeModulate},
+      {"activation", ProbeActivation},
   };
   return probes;
 }

@@ -225,6 +225,7 @@ const std::string& Session::model_hash() const { return impl_->hash; }
 int Session::threads() const { return impl_->pool.threads(); }
 
 absl::Status Session::Check(const GenerateRequest& request) const {
+  H3RT_RETURN_IF_ERROR(ValidateTiling(impl_->video_config, impl_->options.tiling));
   H3RT_RETURN_IF_ERROR(CheckCanvas(request.width, request.height));
   H3RT_RETURN_IF_ERROR(CheckFrames(request.frames));
   H3RT_RETURN_IF_ERROR(CheckRange(request.width, 32, kMaxEdge, "width"));

@@ -61,7 +61,7 @@ ProgramRun RunProgram(const std::vector<std::string>& args, const RunOptions& op
   ::waitpid(pid, &status, 0);
   ProgramRun run;
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  run.out = ReadAll(out);
+  if (options.stdout_path.empty()) run.out = ReadAll(out);
   run.err = ReadAll(err);
   return run;
 }
