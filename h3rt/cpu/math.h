@@ -38,7 +38,8 @@ H3RT_ALWAYS_INLINE float ExpF(float x) {
   return y * scale_a * scale_b;
 }
 
-// x / (1 + e^-x).
+// x / (1 + e^-x). Below -88.73 e^-x is infinite and the result -0, where the exact value is less
+// than 2.7e-37 in size: there the error in units of the last place means nothing.
 H3RT_ALWAYS_INLINE float SiluF(float x) { return x / (1.0f + ExpF(-x)); }
 
 // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as x / (1 + e^(-2 u)).

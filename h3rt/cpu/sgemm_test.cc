@@ -97,7 +97,7 @@ TEST(Sgemm, RowsThatOverlapAreRefused) {
 }
 
 // The property that the ops lean on: with more than one column, how far rows lie apart does not
-// change a byte. (For one column it can, so nothing calls it that way with a caller's strides.)
+// change a byte. (For one column it can: then a Linear may depend on the row distance of its x.)
 TEST(Sgemm, DeterminismRowDistancesDoNotChangeBytes) {
   for (const int64_t m : {1, 17, 128, 300}) {
     for (const int64_t n : {2, 64, 200}) {
