@@ -8,6 +8,13 @@ namespace h3rt {
 // Taps of the resampling filters of AntiAliasedSnake.
 inline constexpr int64_t kSnakeTaps = 12;
 
+// What Activate gets, in one struct for the list of candidates.
+struct ActivateParams {
+  Pointwise function = Pointwise::kSilu;
+  ConstTensorView x;
+  TensorView y;
+};
+
 absl::Status CheckSwiGlu(const SwiGluParams& params);
 absl::Status CheckActivate(const ConstTensorView& x, const TensorView& y);
 absl::Status CheckSnake(const SnakeParams& params);

@@ -6,12 +6,12 @@
 
 #include "h3rt/cpu/convert.h"
 #include "h3rt/cpu/math.h"
+#include "h3rt/cpu/tasks.h"
 #include "h3rt/kernels/activation/activation_check.h"
 
 namespace h3rt {
 namespace {
 
-constexpr int64_t kElementsPerTask = 1 << 15;
 constexpr int64_t kSamplesPerTask = 1 << 14;
 // Output samples that AntiAliasedSnake handles at once: its scratch, 5 arrays, stays in the first
 // cache.
@@ -96,7 +96,7 @@ int64_t Tasks(int64_t n, int64_t per_task) { return (n + per_task - 1) / per_tas
 
 absl::Status SwiGluCpu(const SwiGluParams& params, const ExecContext& context) {
   const int64_t columns = params.gate.dim(1);
-  const int64_t rows = std::max<int64_t>(kElementsPerTask / std::max<int64_t>(columns, 1), 1);
+  const int64_t rows = RowsPerTask(columns);
   return context.ParallelFor(Tasks(params.gate.dim(0), rows), [&](int64_t task) {
     for (int64_t i = task * rows; i < std::min((task + 1) * rows, params.gate.dim(0)); ++i) {
       const float* gate = params.gate.as<float>() + i * params.gate.stride(0);

@@ -1,8 +1,7 @@
 // Vectorised activations for the host.
 #pragma once
 
-#include "h3rt/kernels/activation/activation.h"
-#include "h3rt/kernels/activation/ref/activation_ref.h"
+#include "h3rt/kernels/activation/activation_check.h"
 
 namespace h3rt {
 

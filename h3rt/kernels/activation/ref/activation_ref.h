@@ -1,16 +1,9 @@
 // The strict references of the activations in float64.
 #pragma once
 
-#include "h3rt/kernels/activation/activation.h"
+#include "h3rt/kernels/activation/activation_check.h"
 
 namespace h3rt {
-
-// What Activate gets, in one struct for the list of candidates.
-struct ActivateParams {
-  Pointwise function = Pointwise::kSilu;
-  ConstTensorView x;
-  TensorView y;
-};
 
 absl::Status SwiGluRef(const SwiGluParams& params, const ExecContext& context);
 absl::Status ActivateRef(const ActivateParams& params, const ExecContext& context);
