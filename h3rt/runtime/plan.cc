@@ -15,8 +15,8 @@ namespace {
 // Measured with `generate --json` (measured_peak_bytes) over sizes from 64x64x5 to 512x512x124; the
 // table is in bench/README.md. Code pages and generated code of the host libraries:
 constexpr uint64_t kComputeLibraries = 16ull << 20;
-// FFmpeg's libraries with open encoders:
-constexpr uint64_t kMediaLibraries = 27ull << 20;
+// FFmpeg's libraries, loaded before the work to see that the clip can be written:
+constexpr uint64_t kMediaLibraries = 22ull << 20;
 // x264 holds its look-ahead, each frame padded and with a half-size copy.
 constexpr int64_t kEncoderFrames = 50;
 constexpr double kEncoderBytesPerPixel = 3.5;
@@ -25,8 +25,7 @@ constexpr int64_t kEncoderPadding = 64;
 uint64_t EncoderBytes(int64_t frames, int64_t height, int64_t width) {
   const int64_t held = std::min(frames, kEncoderFrames);
   const int64_t pixels = (height + kEncoderPadding) * (width + kEncoderPadding);
-  return kMediaLibraries +
-         static_cast<uint64_t>(kEncoderBytesPerPixel * static_cast<double>(held * pixels));
+  return static_cast<uint64_t>(kEncoderBytesPerPixel * static_cast<double>(held * pixels));
 }
 
 uint64_t FloatBytes(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
@@ -100,7 +99,7 @@ MemoryPlan MakePlan(const PlanInputs& in) {
   const uint64_t dit_owned = in.forwards > 0 ? in.dit_adaln.owned + in.dit_rest.owned : 0;
 
   MemoryPlan plan;
-  plan.program = kComputeLibraries;
+  plan.program = kComputeLibraries + (in.ffmpeg ? kMediaLibraries : 0);
   if (in.keyframes > 0) {
     plan.stages.push_back({.name = "keyframes",
                            .weights = in.vae_encoder.total(),
@@ -130,7 +129,7 @@ MemoryPlan MakePlan(const PlanInputs& in) {
                          .carried = latents + frames});
   plan.stages.push_back({.name = "write",
                          .weights = in.audio_decoder.owned + dit_owned,
-                         .working = EncoderBytes(in.frames, in.height, in.width),
+                         .working = in.ffmpeg ? EncoderBytes(in.frames, in.height, in.width) : 0,
                          .carried = latents + frames + samples});
   return plan;
 }

@@ -40,6 +40,7 @@ struct PlanInputs {
   int64_t distinct_timesteps = 0;
   int64_t keyframes = 0;
   int threads = 1;
+  bool ffmpeg = true;  // the clip is encoded; without FFmpeg it is written as it is
 };
 
 struct PlanStage {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "h3rt/base/exceptions.h"
+#include "h3rt/media/ffmpeg_library.h"
 #include "h3rt/model/packing/packing.h"
 #include "h3rt/model/schedule/schedule.h"
 #include "h3rt/runtime/keyframes.h"
@@ -294,7 +295,8 @@ absl::StatusOr<MemoryPlan> Session::Plan(const GenerateRequest& request) const {
                    .text_rows = text_rows,
                    .distinct_timesteps = distinct,
                    .keyframes = geometry.keyframes,
-                   .threads = impl_->pool.threads()});
+                   .threads = impl_->pool.threads(),
+                   .ffmpeg = FfmpegApi().ok()});
 }
 
 absl::StatusOr<GenerateResult> Session::Generate(const GenerateRequest& request,
