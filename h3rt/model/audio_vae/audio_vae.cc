@@ -1,10 +1,13 @@
 #include "h3rt/model/audio_vae/audio_vae.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "h3rt/base/stage.h"
+#include "h3rt/cpu/chunks.h"
+#include "h3rt/cpu/finite.h"
 #include "h3rt/model/audio_vae/decoder.h"
 #include "h3rt/model/audio_vae/encoder.h"
 
@@ -23,37 +26,6 @@ absl::Status Refuse(const ConstTensorView& x, const char* what, const std::strin
                           .got = std::string(NameOf(x.dtype())) + " " + x.shape().ToString(),
                           .wanted = "F32 " + wanted,
                           .where = where});
-}
-
-// What stands between the input and a network that would spread a NaN, or a clamp that would hide
-// an infinity.
-absl::Status RefuseNonFinite(const ConstTensorView& x, const char* what, const char* where) {
-  const float* values = x.as<float>();
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    return InvalidArgument({.what = std::string(what) + " hold a value that is not finite",
-                            .got = std::to_string(values[i]) + " at element " + std::to_string(i),
-                            .wanted = "finite values",
-                            .where = where});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckProduced(const ConstTensorView& x, const char* where) {
-  const float* values = x.as<float>();
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    return DataLoss({.what = "the network made a value that is not finite from finite input",
-                     .got = std::to_string(values[i]) + " at element " + std::to_string(i),
-                     .wanted = "finite values",
-                     .where = where});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status InStage(const absl::Status& status, const char* where) {
-  if (status.code() == absl::StatusCode::kCancelled) return Cancelled(where);
-  return WithContext(status, where);
 }
 
 }  // namespace
@@ -87,7 +59,7 @@ absl::StatusOr<Tensor> AudioVae::Decode(const ConstTensorView& z,
                   "[channels, " + std::to_string(config.latent_channels) + ", a], contiguous",
                   kDecode);
   }
-  H3RT_RETURN_IF_ERROR(RefuseNonFinite(z, "latents", kDecode));
+  H3RT_RETURN_IF_ERROR(InStage(RefuseNonFinite(z, "latents", context), kDecode));
   const int64_t latents = z.dim(2);
   H3RT_ASSIGN_OR_RETURN(Tensor out,
                         Tensor::Create(DType::kF32, {z.dim(0), latents * config.hop()}));
@@ -97,7 +69,7 @@ absl::StatusOr<Tensor> AudioVae::Decode(const ConstTensorView& z,
     const TensorView samples = out.view().Slice(0, channel, channel + 1);
     H3RT_RETURN_IF_ERROR(
         InStage(impl_->decoder.Run(z.Select(0, channel), scratch, samples, context), kDecode));
-    H3RT_RETURN_IF_ERROR(CheckProduced(samples, kDecode));
+    H3RT_RETURN_IF_ERROR(InStage(CheckProduced(samples, {}, context), kDecode));
   }
   return out;
 }
@@ -109,7 +81,7 @@ absl::StatusOr<Tensor> AudioVae::Encode(const ConstTensorView& samples,
       samples.elements() == 0 || !samples.contiguous()) {
     return Refuse(samples, "samples to encode", "[channels, n], contiguous, n at least 1", kEncode);
   }
-  H3RT_RETURN_IF_ERROR(RefuseNonFinite(samples, "samples", kEncode));
+  H3RT_RETURN_IF_ERROR(InStage(RefuseNonFinite(samples, "samples", context), kEncode));
   const int64_t n = samples.dim(1);
   const int64_t latents = LatentsFor(config, n);
   H3RT_ASSIGN_OR_RETURN(
@@ -122,7 +94,7 @@ absl::StatusOr<Tensor> AudioVae::Encode(const ConstTensorView& samples,
     std::fill_n(input.as<float>() + n, input.elements() - n, 0.0f);
     const TensorView means = out.view().Select(0, channel);
     H3RT_RETURN_IF_ERROR(InStage(impl_->encoder.Run(scratch, means, context), kEncode));
-    H3RT_RETURN_IF_ERROR(CheckProduced(means, kEncode));
+    H3RT_RETURN_IF_ERROR(InStage(CheckProduced(means, {}, context), kEncode));
   }
   return out;
 }
@@ -133,35 +105,42 @@ int64_t AudioVae::LatentsFor(const AudioVaeConfig& config, int64_t samples) {
 
 namespace {
 
-// f(value, channel) for every element of z [channels, latent channels, a], in place.
-template <typename F>
-void ByChannel(const TensorView& z, int64_t latent_channels, F f) {
-  H3RT_CHECK(z.dtype() == DType::kF32 && z.contiguous() && z.rank() == 3 &&
-             z.dim(1) == latent_channels);
-  float* values = z.as<float>();
-  for (int64_t row = 0; row < z.dim(0) * latent_channels; ++row) {
-    for (int64_t i = 0; i < z.dim(2); ++i, ++values) {
-      *values = f(*values, static_cast<size_t>(row % latent_channels));
-    }
-  }
-}
+// The latents' mean and deviation by channel.
+struct Statistics {
+  explicit Statistics(const AudioVaeConfig& config)
+      : mean(config.latents_mean.begin(), config.latents_mean.end()),
+        deviation(config.latents_std.begin(), config.latents_std.end()) {}
+  float Normalize(float value, size_t c) const { return (value - mean[c]) / deviation[c]; }
+  float Denormalize(float value, size_t c) const { return value * deviation[c] + mean[c]; }
+
+  std::vector<float> mean;
+  std::vector<float> deviation;
+};
 
 }  // namespace
 
 void AudioVae::Normalize(const TensorView& z) const {
-  const AudioVaeConfig& config = impl_->config;
-  ByChannel(z, config.latent_channels, [&](float value, size_t c) {
-    return (value - static_cast<float>(config.latents_mean[c])) /
-           static_cast<float>(config.latents_std[c]);
-  });
+  const Statistics statistics(impl_->config);
+  ByChannel(z, 1, impl_->config.latent_channels,
+            [&](float value, size_t c) { return statistics.Normalize(value, c); });
 }
 
 void AudioVae::Denormalize(const TensorView& z) const {
-  const AudioVaeConfig& config = impl_->config;
-  ByChannel(z, config.latent_channels, [&](float value, size_t c) {
-    return value * static_cast<float>(config.latents_std[c]) +
-           static_cast<float>(config.latents_mean[c]);
-  });
+  const Statistics statistics(impl_->config);
+  ByChannel(z, 1, impl_->config.latent_channels,
+            [&](float value, size_t c) { return statistics.Denormalize(value, c); });
+}
+
+absl::Status AudioVae::Normalize(const TensorView& z, const ExecContext& context) const {
+  const Statistics statistics(impl_->config);
+  return ByChannel(z, 1, impl_->config.latent_channels, context,
+                   [&](float value, size_t c) { return statistics.Normalize(value, c); });
+}
+
+absl::Status AudioVae::Denormalize(const TensorView& z, const ExecContext& context) const {
+  const Statistics statistics(impl_->config);
+  return ByChannel(z, 1, impl_->config.latent_channels, context,
+                   [&](float value, size_t c) { return statistics.Denormalize(value, c); });
 }
 
 uint64_t AudioVae::DecodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t latents,

@@ -30,9 +30,12 @@ class AudioVae {
   // right end is padded with zeros.
   absl::StatusOr<Tensor> Encode(const ConstTensorView& samples, const ExecContext& context) const;
 
-  // (z - mean) / std and back, in place; z [channels, latent_channels, a] F32 contiguous.
+  // (z - mean) / std and back, in place; z [channels, latent_channels, a] F32 contiguous. With a
+  // context on its threads; after kCancelled some of z may have been changed.
   void Normalize(const TensorView& z) const;
   void Denormalize(const TensorView& z) const;
+  [[nodiscard]] absl::Status Normalize(const TensorView& z, const ExecContext& context) const;
+  [[nodiscard]] absl::Status Denormalize(const TensorView& z, const ExecContext& context) const;
 
   // Largest number of bytes that Decode holds at once, the result included.
   static uint64_t DecodeBytes(const AudioVaeConfig& config, int64_t channels, int64_t latents,

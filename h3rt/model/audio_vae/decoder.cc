@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "h3rt/cpu/chunks.h"
 #include "h3rt/kernels/activation/activation.h"
 #include "h3rt/kernels/conv/conv.h"
 #include "h3rt/kernels/modulate/modulate.h"
+#include "h3rt/tensor/scratch_view.h"
 
 namespace h3rt::audio_vae {
 namespace {
@@ -152,9 +154,9 @@ absl::Status WaveDecoder::Act(const Activation& act, const ConstTensorView& x, c
 // In scratch[2]: x += conv2(act(conv1(act(x)))) for every residual.
 absl::Status WaveDecoder::RunBlock(const AmpBlock& block, int64_t channels, int64_t n,
                                    Scratch& scratch, const ExecContext& context) {
-  const TensorView x = ScratchView(scratch[2], channels, n);
-  const TensorView acted = ScratchView(scratch[3], channels, n);
-  const TensorView made = ScratchView(scratch[4], channels, n);
+  const TensorView x = ScratchView(scratch[2], {channels, n});
+  const TensorView acted = ScratchView(scratch[3], {channels, n});
+  const TensorView made = ScratchView(scratch[4], {channels, n});
   for (const Residual& r : block.residuals) {
     const int64_t reach = (block.kernel - 1) / 2;
     H3RT_RETURN_IF_ERROR(Act(r.act1, x, acted, context));
@@ -171,51 +173,54 @@ absl::Status WaveDecoder::RunBlock(const AmpBlock& block, int64_t channels, int6
 // `channels` and `n` are those of the output.
 absl::Status WaveDecoder::RunStage(const Stage& stage, int64_t channels, int64_t n,
                                    Scratch& scratch, const ExecContext& context) {
-  H3RT_RETURN_IF_ERROR(ConvTranspose1d({.x = ScratchView(scratch[0], 2 * channels, n / stage.rate),
-                                        .weight = stage.up.weight,
-                                        .bias = stage.up.bias,
-                                        .y = ScratchView(scratch[1], channels, n),
-                                        .stride = stage.rate,
-                                        .pad = (stage.kernel - stage.rate) / 2},
-                                       context));
+  H3RT_RETURN_IF_ERROR(
+      ConvTranspose1d({.x = ScratchView(scratch[0], {2 * channels, n / stage.rate}),
+                       .weight = stage.up.weight,
+                       .bias = stage.up.bias,
+                       .y = ScratchView(scratch[1], {channels, n}),
+                       .stride = stage.rate,
+                       .pad = (stage.kernel - stage.rate) / 2},
+                      context));
   std::swap(scratch[0], scratch[1]);
-  const TensorView input = ScratchView(scratch[0], channels, n);
+  const TensorView input = ScratchView(scratch[0], {channels, n});
   for (size_t j = 0; j < stage.blocks.size(); ++j) {
-    H3RT_RETURN_IF_ERROR(CopyElements(input, ScratchView(scratch[2], channels, n)));
+    H3RT_RETURN_IF_ERROR(CopyElements(input, ScratchView(scratch[2], {channels, n})));
     H3RT_RETURN_IF_ERROR(RunBlock(stage.blocks[j], channels, n, scratch, context));
     if (j == 0) {
       std::swap(scratch[1], scratch[2]);
     } else {
-      H3RT_RETURN_IF_ERROR(AddInto(ScratchView(scratch[1], channels, n),
-                                   ScratchView(scratch[2], channels, n), context));
+      H3RT_RETURN_IF_ERROR(AddInto(ScratchView(scratch[1], {channels, n}),
+                                   ScratchView(scratch[2], {channels, n}), context));
     }
   }
   std::swap(scratch[0], scratch[1]);
   float* mean = scratch[0].as<float>();
   const auto count = static_cast<float>(stage.blocks.size());
-  for (int64_t i = 0; i < channels * n; ++i) mean[i] /= count;
-  return absl::OkStatus();
+  return ForChunks(channels * n, context, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) mean[i] /= count;
+  });
 }
 
 absl::Status WaveDecoder::Run(const ConstTensorView& z, Scratch& scratch, const TensorView& samples,
                               const ExecContext& context) const {
   int64_t n = z.dim(1);
   int64_t channels = config_.decoder_dim;
-  const TensorView wide = ScratchView(scratch[1], config_.latent_dim, n);
+  const TensorView wide = ScratchView(scratch[1], {config_.latent_dim, n});
   H3RT_RETURN_IF_ERROR(Conv1d(in_proj_, {}, z, wide, context));
   H3RT_RETURN_IF_ERROR(Conv1d(conv_pre_, {.pad = (kEdgeKernel - 1) / 2}, wide,
-                              ScratchView(scratch[0], channels, n), context));
+                              ScratchView(scratch[0], {channels, n}), context));
   for (const Stage& stage : stages_) {
     n *= stage.rate;
     channels /= 2;
     H3RT_RETURN_IF_ERROR(RunStage(stage, channels, n, scratch, context));
   }
-  const TensorView acted = ScratchView(scratch[1], channels, n);
-  H3RT_RETURN_IF_ERROR(Act(post_, ScratchView(scratch[0], channels, n), acted, context));
+  const TensorView acted = ScratchView(scratch[1], {channels, n});
+  H3RT_RETURN_IF_ERROR(Act(post_, ScratchView(scratch[0], {channels, n}), acted, context));
   H3RT_RETURN_IF_ERROR(Conv1d(conv_post_, {.pad = (kEdgeKernel - 1) / 2}, acted, samples, context));
   float* out = samples.as<float>();
-  for (int64_t i = 0; i < samples.elements(); ++i) out[i] = std::clamp(out[i], -1.0f, 1.0f);
-  return absl::OkStatus();
+  return ForChunks(samples.elements(), context, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = std::clamp(out[i], -1.0f, 1.0f);
+  });
 }
 
 }  // namespace h3rt::audio_vae

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "h3rt/cpu/chunks.h"
 #include "h3rt/kernels/activation/activation.h"
 #include "h3rt/kernels/attention/attention.h"
 #include "h3rt/kernels/linear/linear.h"
 #include "h3rt/kernels/modulate/modulate.h"
 #include "h3rt/kernels/norm/norm.h"
+#include "h3rt/tensor/scratch_view.h"
 
 namespace h3rt::audio_vae {
 namespace {
@@ -188,15 +190,15 @@ uint64_t WaveEncoder::ScratchBytes(const AudioVaeConfig& config, int64_t latents
 }
 
 TensorView WaveEncoder::Input(const AudioVaeConfig& config, Scratch& scratch, int64_t latents) {
-  return ScratchView(scratch.wave[0], 1, latents * Hop(config));
+  return ScratchView(scratch.wave[0], {1, latents * Hop(config)});
 }
 
 // In scratch.wave[0]: the residual units, then [channels, n] -> [2 channels, n / rate].
 absl::Status WaveEncoder::RunLevel(const Level& level, int64_t channels, int64_t n,
                                    Scratch& scratch, const ExecContext& context) {
-  const TensorView x = ScratchView(scratch.wave[0], channels, n);
-  const TensorView y = ScratchView(scratch.wave[1], channels, n);
-  const TensorView made = ScratchView(scratch.wave[2], channels, n);
+  const TensorView x = ScratchView(scratch.wave[0], {channels, n});
+  const TensorView y = ScratchView(scratch.wave[1], {channels, n});
+  const TensorView made = ScratchView(scratch.wave[2], {channels, n});
   for (const Unit& unit : level.units) {
     const int64_t pad = (kInKernel - 1) / 2 * unit.dilation;
     H3RT_RETURN_IF_ERROR(Snake({.x = x, .alpha = unit.alpha1, .y = y}, context));
@@ -208,7 +210,7 @@ absl::Status WaveEncoder::RunLevel(const Level& level, int64_t channels, int64_t
   }
   H3RT_RETURN_IF_ERROR(Snake({.x = x, .alpha = level.alpha, .y = y}, context));
   return Conv1d(level.down, {.stride = level.rate, .pad = (level.rate + 1) / 2}, y,
-                ScratchView(scratch.wave[0], 2 * channels, n / level.rate), context);
+                ScratchView(scratch.wave[0], {2 * channels, n / level.rate}), context);
 }
 
 absl::Status WaveEncoder::AttendPooled(Scratch& scratch, int64_t a, const TensorView& y,
@@ -285,7 +287,9 @@ absl::Status WaveEncoder::RunPreBlock(Scratch& scratch, int64_t a, const TensorV
   H3RT_RETURN_IF_ERROR(linear(block_.w0, n, gate));
   H3RT_RETURN_IF_ERROR(linear(block_.w1, n, value));
   H3RT_RETURN_IF_ERROR(Activate(Pointwise::kGeluTanh, gate, gate, context));
-  for (int64_t i = 0; i < gate.elements(); ++i) gate.as<float>()[i] *= value.as<float>()[i];
+  H3RT_RETURN_IF_ERROR(ForChunks(gate.elements(), context, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) gate.as<float>()[i] *= value.as<float>()[i];
+  }));
   const TensorView mlp = small(4, c);
   H3RT_RETURN_IF_ERROR(linear(block_.w2, gate, mlp));
   return Residual(y, mlp, context);
@@ -298,16 +302,16 @@ absl::Status WaveEncoder::Run(Scratch& scratch, const TensorView& means,
   int64_t n = a * Hop(config_);
   int64_t channels = config_.encoder_dim;
   H3RT_RETURN_IF_ERROR(Conv1d(conv_in_, {.pad = (kInKernel - 1) / 2},
-                              ScratchView(scratch.wave[0], 1, n),
-                              ScratchView(scratch.wave[1], channels, n), context));
+                              ScratchView(scratch.wave[0], {1, n}),
+                              ScratchView(scratch.wave[1], {channels, n}), context));
   std::swap(scratch.wave[0], scratch.wave[1]);
   for (const Level& level : levels_) {
     H3RT_RETURN_IF_ERROR(RunLevel(level, channels, n, scratch, context));
     n /= level.rate;
     channels *= 2;
   }
-  const TensorView x = ScratchView(scratch.wave[0], channels, n);
-  const TensorView features = ScratchView(scratch.wave[1], config_.latent_dim, n);
+  const TensorView x = ScratchView(scratch.wave[0], {channels, n});
+  const TensorView features = ScratchView(scratch.wave[1], {config_.latent_dim, n});
   H3RT_RETURN_IF_ERROR(Snake({.x = x, .alpha = alpha_, .y = x}, context));
   H3RT_RETURN_IF_ERROR(Conv1d(conv_out_, {.pad = (kOutKernel - 1) / 2}, x, features, context));
   TransposeInto(features, scratch.tokens.view());

@@ -49,10 +49,4 @@ absl::Status Conv1d(const Conv1dWeights& conv, const Conv1dSteps& steps, const C
 int64_t Conv1dPanel(const Conv1dShape& shape, int64_t n);
 int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate, int64_t n);
 
-// The first elements of a scratch tensor as [rows, columns].
-inline TensorView ScratchView(Tensor& scratch, int64_t rows, int64_t columns) {
-  H3RT_CHECK(rows * columns <= scratch.elements());
-  return TensorView::Of(scratch.as<float>(), {rows, columns});
-}
-
 }  // namespace h3rt::audio_vae

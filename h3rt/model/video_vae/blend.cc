@@ -53,10 +53,11 @@ uint64_t TileBlender::Bytes(int64_t planes, const AxisTiles& vertical,
   return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
-absl::Status TileBlender::Add(int64_t i, int64_t j, const ReadRow& read, const WriteRow& write,
-                              const ExecContext& context) {
+absl::Status TileBlender::Add(int64_t i, int64_t j, int64_t planes, const ReadRow& read,
+                              const WriteRow& write, const ExecContext& context) {
   H3RT_CHECK(0 <= i && i < vertical_.count() && 0 <= j && j < horizontal_.count());
-  return context.ParallelFor(planes_, [&](int64_t plane) {
+  H3RT_CHECK(0 <= planes && planes <= planes_);
+  return context.ParallelFor(planes, [&](int64_t plane) {
     AddPlane(plane, i, j, read, write);
     return absl::OkStatus();
   });

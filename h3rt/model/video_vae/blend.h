@@ -37,16 +37,17 @@ class TileBlender {
                                             const AxisTiles& horizontal);
   static uint64_t Bytes(int64_t planes, const AxisTiles& vertical, const AxisTiles& horizontal);
 
-  // Tile (i, j), after all tiles before it in row-major order; (0, 0) starts anew. `read` and
-  // `write` are called from several threads, for different planes.
-  absl::Status Add(int64_t i, int64_t j, const ReadRow& read, const WriteRow& write,
+  // Planes [0, planes) of tile (i, j), after all tiles before it in row-major order; (0, 0) starts
+  // anew, with at most as many planes as Create was told, and the tiles after it have the same
+  // number. `read` and `write` are called from several threads, for different planes.
+  absl::Status Add(int64_t i, int64_t j, int64_t planes, const ReadRow& read, const WriteRow& write,
                    const ExecContext& context);
 
  private:
   TileBlender(int64_t planes, const AxisTiles& vertical, const AxisTiles& horizontal);
   void AddPlane(int64_t plane, int64_t i, int64_t j, const ReadRow& read, const WriteRow& write);
 
-  int64_t planes_;
+  int64_t planes_;  // at most
   AxisTiles vertical_;
   AxisTiles horizontal_;
   std::vector<Ramp> down_;    // ramp of each tile row with the one above

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -28,7 +29,7 @@ std::vector<float> Join(int64_t planes, const AxisTiles& rows, const AxisTiles& 
         const int64_t at = (plane * rows.extent + y) * columns.extent + x;
         std::copy(row.begin(), row.end(), out.begin() + at);
       };
-      EXPECT_TRUE(blender.Add(i, j, read, write, context).ok());
+      EXPECT_TRUE(blender.Add(i, j, planes, read, write, context).ok());
     }
   }
   return out;
@@ -95,6 +96,36 @@ TEST(Blend, EqualsTheRuleWithEveryRawTileHeld) {
       }
     }
   }
+}
+
+// A blender made for five planes that gets two: the others are neither read nor written, and the
+// two become what a blender of their own makes of them.
+TEST(Blend, OnlyLivePlanesAreReadAndWritten) {
+  const AxisTiles rows = TileAxis(11, 4, 1);
+  const AxisTiles columns = TileAxis(9, 5, 3);
+  constexpr int64_t kLive = 2;
+  ThreadPool pool(2);
+  const ExecContext context = {.pool = &pool};
+  TileBlender blender = TileBlender::Create(5, rows, columns).value();
+  std::vector<float> out(static_cast<size_t>(kLive * rows.extent * columns.extent), kPoison);
+  std::atomic<int64_t> others = 0;
+  for (int64_t i = 0; i < rows.count(); ++i) {
+    for (int64_t j = 0; j < columns.count(); ++j) {
+      const auto read = [&](int64_t plane, int64_t y, float* row) {
+        others += plane < kLive ? 0 : 1;
+        for (int64_t x = 0; x < columns.tile; ++x) row[x] = Noise(i, j, plane, y, x);
+      };
+      const auto write = [&](int64_t plane, int64_t y, int64_t x, std::span<const float> row) {
+        others += plane < kLive ? 0 : 1;
+        if (plane >= kLive) return;
+        const int64_t at = (plane * rows.extent + y) * columns.extent + x;
+        std::copy(row.begin(), row.end(), out.begin() + at);
+      };
+      ASSERT_TRUE(blender.Add(i, j, kLive, read, write, context).ok());
+    }
+  }
+  EXPECT_EQ(others, 0);
+  EXPECT_EQ(out, Join(kLive, rows, columns, Noise));
 }
 
 TEST(Blend, BytesDoNotDependOnThreads) {

@@ -51,7 +51,8 @@ TEST_F(VideoVaeBytes, DecodeHoldsWhatItPromises) {
 
 TEST_F(VideoVaeBytes, EncodeHoldsWhatItPromises) {
   const VideoVae vae = Vae();
-  for (const auto& [f, h, w] : {std::array<int64_t, 3>{22, 256, 256}, {5, 320, 288}}) {
+  for (const auto& [f, h, w] :
+       {std::array<int64_t, 3>{22, 256, 256}, {5, 320, 288}, {1, 320, 288}}) {
     const Tensor pixels = Tensor::Zeros(DType::kF32, {3, f, h, w}).value();
     const AllocationPeak peak;
     const auto out = vae.Encode(pixels.view(), {}, context_);

@@ -13,6 +13,7 @@
 #include "h3rt/kernels/rope/rope.h"
 #include "h3rt/num/bf16.h"
 #include "h3rt/num/f16.h"
+#include "h3rt/tensor/scratch_view.h"
 
 namespace h3rt::video_vae {
 namespace {

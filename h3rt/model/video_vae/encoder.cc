@@ -8,6 +8,7 @@
 #include "h3rt/kernels/conv/conv.h"
 #include "h3rt/kernels/modulate/modulate.h"
 #include "h3rt/kernels/norm/norm.h"
+#include "h3rt/tensor/scratch_view.h"
 
 namespace h3rt::video_vae {
 namespace {
@@ -273,6 +274,15 @@ absl::StatusOr<ConstTensorView> TileEncoder::Run(Scratch& scratch, int64_t frame
   H3RT_RETURN_IF_ERROR(Normalise(norm_out_, ScratchView(x, shape), ScratchView(x, shape), context));
   H3RT_RETURN_IF_ERROR(CausalConv(conv_out_, {}, {}, shape, x, scratch.padded, x, context));
   H3RT_RETURN_IF_ERROR(PointwiseConv(quant_, shape, x, y, context));
+  const int64_t t = config_.temporal_factor();
+  const int64_t s = config_.spatial_factor();
+  const Shape promised = {2 * config_.latent_channels, (frames + t - 1) / t, height / s, width / s};
+  if (shape != promised) {
+    return Internal({.what = "moments of a tile",
+                     .got = shape.ToString(),
+                     .wanted = promised.ToString(),
+                     .where = "video VAE encoder"});
+  }
   return ConstTensorView(ScratchView(y, shape));
 }
 

@@ -40,7 +40,8 @@ class TileEncoder {
                           int64_t height, int64_t width);
 
   // Moments [2 c, ceil(f / factor), h / factor, w / factor] of Input, in `scratch` until the next
-  // call; the log variance is not clamped here.
+  // call; the log variance is not clamped here. kInternal when the levels lead to another shape
+  // than their factors promise, as a level that shrinks in time alone does.
   absl::StatusOr<ConstTensorView> Run(Scratch& scratch, int64_t frames, int64_t height,
                                       int64_t width, const ExecContext& context) const;
 

@@ -1,7 +1,6 @@
 #include "h3rt/model/video_vae/geometry.h"
 
 #include <algorithm>
-#include <string>
 
 namespace h3rt::video_vae {
 
@@ -31,17 +30,6 @@ AxisTiles TileAxis(int64_t extent, int64_t tile, int64_t overlap) {
     tiles.start.push_back(tiles.start.back() + step - extra);
   }
   return tiles;
-}
-
-absl::Status ValidateTiling(const VideoVaeConfig& config, const VaeTiling& tiling) {
-  const int64_t factor = config.spatial_factor();
-  const bool good = tiling.tile > 0 && tiling.overlap >= 0 && tiling.overlap < tiling.tile &&
-                    tiling.tile % factor == 0 && tiling.overlap % factor == 0;
-  if (good) return absl::OkStatus();
-  return InvalidArgument(
-      {.what = "tiles of the video VAE",
-       .got = "tile " + std::to_string(tiling.tile) + ", overlap " + std::to_string(tiling.overlap),
-       .wanted = "multiples of " + std::to_string(factor) + " with 0 <= overlap < tile"});
 }
 
 ClipGeometry ClipGeometry::Of(const VideoVaeConfig& config) {

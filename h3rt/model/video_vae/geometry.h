@@ -31,9 +31,6 @@ struct AxisTiles {
 // latent) at a time, from the first on. Wants extent > 0, tile > overlap >= 0.
 AxisTiles TileAxis(int64_t extent, int64_t tile, int64_t overlap);
 
-// kInvalidArgument unless both are multiples of the spatial factor and 0 <= overlap < tile.
-absl::Status ValidateTiling(const VideoVaeConfig& config, const VaeTiling& tiling);
-
 // Clips of 17 frames <-> 5 latents, in general form. The decoder sees every clip with the first
 // latents of the next one and its frames fade into the next clip's.
 struct ClipGeometry {

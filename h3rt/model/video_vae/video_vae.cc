@@ -1,11 +1,13 @@
 #include "h3rt/model/video_vae/video_vae.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "h3rt/base/stage.h"
+#include "h3rt/cpu/chunks.h"
+#include "h3rt/cpu/finite.h"
 #include "h3rt/model/video_vae/blend.h"
 #include "h3rt/model/video_vae/decoder.h"
 #include "h3rt/model/video_vae/encoder.h"
@@ -41,52 +43,6 @@ struct Tiles {
   int64_t count() const { return rows.count() * columns.count(); }
 };
 
-std::string At(const Shape& shape, int64_t index) {
-  std::string text;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    text = std::to_string(index % shape[d]) + (text.empty() ? "" : ", ") + text;
-    index /= shape[d];
-  }
-  return "[" + text + "]";
-}
-
-// kInvalidArgument with the place of the first value that is not finite. A network would spread it
-// over a whole tile, and a clamp could hide it.
-absl::Status RefuseNonFinite(const ConstTensorView& x, const char* what, const char* where) {
-  H3RT_CHECK(x.rank() == 4);
-  for (int64_t a = 0; a < x.dim(0); ++a) {
-    for (int64_t b = 0; b < x.dim(1); ++b) {
-      for (int64_t c = 0; c < x.dim(2); ++c) {
-        const float* row = x.as<float>() + a * x.stride(0) + b * x.stride(1) + c * x.stride(2);
-        for (int64_t d = 0; d < x.dim(3); ++d) {
-          const float value = row[d * x.stride(3)];
-          if (std::isfinite(value)) continue;
-          const int64_t index = ((a * x.dim(1) + b) * x.dim(2) + c) * x.dim(3) + d;
-          return InvalidArgument({.what = std::string(what) + " hold a value that is not finite",
-                                  .got = std::to_string(value) + " at " + At(x.shape(), index),
-                                  .wanted = "finite values",
-                                  .where = where});
-        }
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-// The network itself made a value that is not finite: its weights are broken.
-absl::Status CheckProduced(const ConstTensorView& tile, int64_t number, const char* where) {
-  const float* values = tile.as<float>();
-  const int64_t n = tile.elements();
-  for (int64_t i = 0; i < n; ++i) {
-    if (std::isfinite(values[i])) continue;
-    return DataLoss({.what = "the network made a value that is not finite from finite input",
-                     .got = std::to_string(values[i]) + " in tile " + std::to_string(number),
-                     .wanted = "finite values",
-                     .where = where});
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckInput(const ConstTensorView& x, int64_t channels, const char* what,
                         const std::string& wanted, const char* where) {
   const bool good = !x.is_null() && x.dtype() == DType::kF32 && x.rank() == 4 &&
@@ -98,17 +54,13 @@ absl::Status CheckInput(const ConstTensorView& x, int64_t channels, const char* 
                           .where = where});
 }
 
+std::string Tile(int64_t number) { return "tile " + std::to_string(number); }
+
 absl::Status Tick(const ExecContext& context, const VaeProgress& progress, int64_t done,
                   int64_t total, const char* where) {
   if (progress) H3RT_RETURN_IF_ERROR(progress(done, total));
   if (context.cancel != nullptr && context.cancel->cancelled()) return Cancelled(where);
   return absl::OkStatus();
-}
-
-// The status of work inside tile `number`, with the stage it happened in.
-absl::Status InStage(const absl::Status& status, const char* where) {
-  if (status.code() == absl::StatusCode::kCancelled) return Cancelled(where);
-  return WithContext(status, where);
 }
 
 // Latents that one encoder call keeps: the last clip's last ones are dropped, so they are not made.
@@ -117,9 +69,14 @@ int64_t KeptLatents(const ClipGeometry& clip, int64_t frames, int64_t number) {
   return number + 1 < clip.EncodeClips(frames) ? clip.latents : clip.overlap;
 }
 
+// Most latents of one encoder call: those of the first clip.
+int64_t MostKeptLatents(const ClipGeometry& clip, int64_t frames) {
+  return KeptLatents(clip, frames, 0);
+}
+
 int64_t MostEncodedFrames(const ClipGeometry& clip, int64_t frames) {
   if (frames == 1) return 1;
-  return clip.FramesFor(KeptLatents(clip, frames, 0));
+  return clip.FramesFor(MostKeptLatents(clip, frames));
 }
 
 }  // namespace
@@ -196,7 +153,7 @@ absl::Status VideoVae::Impl::Place(const ConstTensorView& patches, int64_t chunk
     const float b = fade.current[static_cast<size_t>(k)];
     for (size_t n = 0; n < row.size(); ++n) to[n] = to[n] * a + row[n] * b;
   };
-  return blender.Add(i, j, read, write, context);
+  return blender.Add(i, j, config.out_channels * planes, read, write, context);
 }
 
 absl::Status VideoVae::Impl::DecodeChunk(const ConstTensorView& z, int64_t chunk,
@@ -211,7 +168,7 @@ absl::Status VideoVae::Impl::DecodeChunk(const ConstTensorView& z, int64_t chunk
       const Grid origin = {chunk * clip.latents, tiles.rows.Start(i), tiles.columns.Start(j)};
       H3RT_ASSIGN_OR_RETURN(const ConstTensorView patches,
                             decoder.Run(z, origin, scratch, context));
-      H3RT_RETURN_IF_ERROR(CheckProduced(patches, number, kDecode));
+      H3RT_RETURN_IF_ERROR(CheckProduced(patches, Tile(number), context));
       H3RT_RETURN_IF_ERROR(Place(patches, chunk, tiles, i, j, blender, out, context));
       H3RT_RETURN_IF_ERROR(Tick(context, progress, number + 1, total, kDecode));
     }
@@ -235,8 +192,8 @@ absl::StatusOr<Tensor> VideoVae::Decode(const ConstTensorView& z, const VaeTilin
                    " (clips overlap by that many; a still image is only ever encoded)",
          .where = kDecode});
   }
-  H3RT_RETURN_IF_ERROR(video_vae::ValidateTiling(config, tiling));
-  H3RT_RETURN_IF_ERROR(RefuseNonFinite(z, "latents", kDecode));
+  H3RT_RETURN_IF_ERROR(ValidateTiling(config, tiling));
+  H3RT_RETURN_IF_ERROR(InStage(RefuseNonFinite(z, "latents", context), kDecode));
   const Tiles tiles(config, z.dim(2), z.dim(3), tiling);
   const int64_t s = config.spatial_factor();
   H3RT_ASSIGN_OR_RETURN(
@@ -287,32 +244,33 @@ absl::Status VideoVae::Impl::EncodeClip(const ConstTensorView& pixels, int64_t n
   for (int64_t i = 0; i < tiles.rows.count(); ++i) {
     for (int64_t j = 0; j < tiles.columns.count(); ++j) {
       const TensorView input = TileEncoder::Input(config, scratch, frames, height, width);
-      for (int64_t f = 0; f < frames; ++f) {
+      H3RT_RETURN_IF_ERROR(context.ParallelFor(frames, [&](int64_t f) {
         // The last frame is repeated where the clip is longer than what is left.
         const int64_t from = std::min(number * clip.frames + f, all - 1);
         const int64_t y = tiles.rows.Start(i) * s;
         const int64_t x = tiles.columns.Start(j) * s;
-        H3RT_RETURN_IF_ERROR(
-            CopyElements(pixels.Select(1, from).Slice(1, y, y + height).Slice(2, x, x + width),
-                         input.Select(1, f)));
-      }
+        return CopyElements(pixels.Select(1, from).Slice(1, y, y + height).Slice(2, x, x + width),
+                            input.Select(1, f));
+      }));
       H3RT_ASSIGN_OR_RETURN(const ConstTensorView tile,
                             encoder.Run(scratch, frames, height, width, context));
-      H3RT_CHECK(tile.dim(1) == kept);
+      const Shape promised = {shape[0], kept, tiles.rows.tile, tiles.columns.tile};
+      if (tile.shape() != promised) {
+        return Internal({.what = "moments of a tile",
+                         .got = tile.shape().ToString(),
+                         .wanted = promised.ToString()});
+      }
       const int64_t place = number * tiles.count() + i * tiles.columns.count() + j;
-      H3RT_RETURN_IF_ERROR(CheckProduced(tile, place, kEncode));
-      // Planes are (moment, latent of a full clip); a shorter clip leaves the later ones out.
+      H3RT_RETURN_IF_ERROR(CheckProduced(tile, Tile(place), context));
+      // Planes are (moment, latent kept of this clip).
       const auto read = [&](int64_t plane, int64_t y, float* row) {
-        if (plane % clip.latents >= kept) return;
-        const int64_t at = plane / clip.latents * kept + plane % clip.latents;
-        std::copy_n(tile.as<float>() + (at * tile.dim(2) + y) * tile.dim(3), tile.dim(3), row);
+        std::copy_n(tile.as<float>() + (plane * tile.dim(2) + y) * tile.dim(3), tile.dim(3), row);
       };
       const auto write = [&](int64_t plane, int64_t y, int64_t x, std::span<const float> row) {
-        if (plane % clip.latents >= kept) return;
-        const int64_t at = plane / clip.latents * shape[1] + first + plane % clip.latents;
+        const int64_t at = plane / kept * shape[1] + first + plane % kept;
         std::copy(row.begin(), row.end(), moments.as<float>() + (at * shape[2] + y) * shape[3] + x);
       };
-      H3RT_RETURN_IF_ERROR(blender.Add(i, j, read, write, context));
+      H3RT_RETURN_IF_ERROR(blender.Add(i, j, shape[0] * kept, read, write, context));
       const int64_t total = (all == 1 ? 1 : clip.EncodeClips(all)) * tiles.count();
       H3RT_RETURN_IF_ERROR(Tick(context, progress, place + 1, total, kEncode));
     }
@@ -336,12 +294,12 @@ absl::StatusOr<Tensor> VideoVae::Encode(const ConstTensorView& pixels, const Vae
                             .wanted = wanted,
                             .where = kEncode});
   }
-  H3RT_RETURN_IF_ERROR(video_vae::ValidateTiling(config, tiling));
+  H3RT_RETURN_IF_ERROR(ValidateTiling(config, tiling));
   const Tiles tiles(config, pixels.dim(2) / s, pixels.dim(3) / s, tiling);
   const int64_t height = tiles.rows.tile * s;
   const int64_t width = tiles.columns.tile * s;
   H3RT_RETURN_IF_ERROR(TileEncoder::ValidateExtent(config, height, width));
-  H3RT_RETURN_IF_ERROR(RefuseNonFinite(pixels, "pixels", kEncode));
+  H3RT_RETURN_IF_ERROR(InStage(RefuseNonFinite(pixels, "pixels", context), kEncode));
   const int64_t frames = pixels.dim(1);
   const Shape shape = {2 * config.latent_channels, clip.EncodedLatents(frames), pixels.dim(2) / s,
                        pixels.dim(3) / s};
@@ -349,8 +307,9 @@ absl::StatusOr<Tensor> VideoVae::Encode(const ConstTensorView& pixels, const Vae
   H3RT_ASSIGN_OR_RETURN(
       TileEncoder::Scratch scratch,
       TileEncoder::MakeScratch(config, MostEncodedFrames(clip, frames), height, width));
-  H3RT_ASSIGN_OR_RETURN(TileBlender blender,
-                        TileBlender::Create(shape[0] * clip.latents, tiles.rows, tiles.columns));
+  H3RT_ASSIGN_OR_RETURN(
+      TileBlender blender,
+      TileBlender::Create(shape[0] * MostKeptLatents(clip, frames), tiles.rows, tiles.columns));
   H3RT_RETURN_IF_ERROR(Tick(context, {}, 0, 0, kEncode));
   const int64_t clips = frames == 1 ? 1 : clip.EncodeClips(frames);
   for (int64_t number = 0; number < clips; ++number) {
@@ -359,10 +318,13 @@ absl::StatusOr<Tensor> VideoVae::Encode(const ConstTensorView& pixels, const Vae
         kEncode));
   }
   float* log_variance = moments.as<float>() + moments.elements() / 2;
-  for (int64_t i = 0; i < moments.elements() / 2; ++i) {
-    log_variance[i] = std::clamp(log_variance[i], static_cast<float>(kLogVarianceMin),
-                                 static_cast<float>(kLogVarianceMax));
-  }
+  const auto clamp = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      log_variance[i] = std::clamp(log_variance[i], static_cast<float>(kLogVarianceMin),
+                                   static_cast<float>(kLogVarianceMax));
+    }
+  };
+  H3RT_RETURN_IF_ERROR(InStage(ForChunks(moments.elements() / 2, context, clamp), kEncode));
   return moments;
 }
 
@@ -376,53 +338,81 @@ uint64_t VideoVae::EncodeBytes(const VideoVaeConfig& config, int64_t frames, int
   return static_cast<uint64_t>(moments) * sizeof(float) +
          TileEncoder::ScratchBytes(config, MostEncodedFrames(clip, frames), tiles.rows.tile * s,
                                    tiles.columns.tile * s, threads) +
-         TileBlender::Bytes(2 * config.latent_channels * clip.latents, tiles.rows, tiles.columns);
+         TileBlender::Bytes(2 * config.latent_channels * MostKeptLatents(clip, frames), tiles.rows,
+                            tiles.columns);
 }
 
 namespace {
 
-// f(value, channel) for every element of x [c, ...], in place.
-template <typename F>
-void ByChannel(const TensorView& x, int64_t channels, F f) {
-  H3RT_CHECK(x.dtype() == DType::kF32 && x.contiguous() && x.rank() > 0 && x.dim(0) == channels);
-  const int64_t n = x.elements() / channels;
-  for (int64_t c = 0; c < channels; ++c) {
-    float* values = x.as<float>() + c * n;
-    for (int64_t i = 0; i < n; ++i) values[i] = f(values[i], static_cast<size_t>(c));
-  }
-}
-
 constexpr float kPixelMean[3] = {0.485f, 0.456f, 0.406f};
 constexpr float kPixelStd[3] = {0.229f, 0.224f, 0.225f};
+
+constexpr auto kToNetwork = [](float value, size_t c) {
+  return (value - kPixelMean[c]) / kPixelStd[c];
+};
+// std::clamp hands a NaN on as it is.
+constexpr auto kToPixel = [](float value, size_t c) {
+  return std::clamp(value * kPixelStd[c] + kPixelMean[c], 0.0f, 1.0f);
+};
+
+// The latents' mean and deviation by channel.
+struct Statistics {
+  explicit Statistics(const VideoVaeConfig& config)
+      : mean(config.latents_mean.begin(), config.latents_mean.end()),
+        deviation(config.latents_std.begin(), config.latents_std.end()) {}
+  float Normalize(float value, size_t c) const { return (value - mean[c]) / deviation[c]; }
+  float Denormalize(float value, size_t c) const { return value * deviation[c] + mean[c]; }
+
+  std::vector<float> mean;
+  std::vector<float> deviation;
+};
 
 }  // namespace
 
 void VideoVae::Normalize(const TensorView& z) const {
-  const VideoVaeConfig& config = impl_->config;
-  ByChannel(z, config.latent_channels, [&](float value, size_t c) {
-    return (value - static_cast<float>(config.latents_mean[c])) /
-           static_cast<float>(config.latents_std[c]);
-  });
+  const Statistics statistics(impl_->config);
+  ByChannel(z, 0, impl_->config.latent_channels,
+            [&](float value, size_t c) { return statistics.Normalize(value, c); });
 }
 
 void VideoVae::Denormalize(const TensorView& z) const {
-  const VideoVaeConfig& config = impl_->config;
-  ByChannel(z, config.latent_channels, [&](float value, size_t c) {
-    return value * static_cast<float>(config.latents_std[c]) +
-           static_cast<float>(config.latents_mean[c]);
-  });
+  const Statistics statistics(impl_->config);
+  ByChannel(z, 0, impl_->config.latent_channels,
+            [&](float value, size_t c) { return statistics.Denormalize(value, c); });
 }
 
-void NormalizePixels(const TensorView& pixels) {
-  ByChannel(pixels, 3,
-            [](float value, size_t c) { return (value - kPixelMean[c]) / kPixelStd[c]; });
+absl::Status VideoVae::Normalize(const TensorView& z, const ExecContext& context) const {
+  const Statistics statistics(impl_->config);
+  return ByChannel(z, 0, impl_->config.latent_channels, context,
+                   [&](float value, size_t c) { return statistics.Normalize(value, c); });
 }
 
-void DenormalizePixels(const TensorView& pixels) {
-  // std::clamp hands a NaN on as it is.
-  ByChannel(pixels, 3, [](float value, size_t c) {
-    return std::clamp(value * kPixelStd[c] + kPixelMean[c], 0.0f, 1.0f);
-  });
+absl::Status VideoVae::Denormalize(const TensorView& z, const ExecContext& context) const {
+  const Statistics statistics(impl_->config);
+  return ByChannel(z, 0, impl_->config.latent_channels, context,
+                   [&](float value, size_t c) { return statistics.Denormalize(value, c); });
+}
+
+void NormalizePixels(const TensorView& pixels) { ByChannel(pixels, 0, 3, kToNetwork); }
+void DenormalizePixels(const TensorView& pixels) { ByChannel(pixels, 0, 3, kToPixel); }
+
+absl::Status NormalizePixels(const TensorView& pixels, const ExecContext& context) {
+  return ByChannel(pixels, 0, 3, context, kToNetwork);
+}
+
+absl::Status DenormalizePixels(const TensorView& pixels, const ExecContext& context) {
+  return ByChannel(pixels, 0, 3, context, kToPixel);
+}
+
+absl::Status ValidateTiling(const VideoVaeConfig& config, const VaeTiling& tiling) {
+  const int64_t factor = config.spatial_factor();
+  const bool good = tiling.tile > 0 && tiling.overlap >= 0 && tiling.overlap < tiling.tile &&
+                    tiling.tile % factor == 0 && tiling.overlap % factor == 0;
+  if (good) return absl::OkStatus();
+  return InvalidArgument(
+      {.what = "tiles of the video VAE",
+       .got = "tile " + std::to_string(tiling.tile) + ", overlap " + std::to_string(tiling.overlap),
+       .wanted = "multiples of " + std::to_string(factor) + " with 0 <= overlap < tile"});
 }
 
 }  // namespace h3rt

@@ -20,6 +20,10 @@ struct VaeTiling {
   int64_t overlap = 64;
 };
 
+// kInvalidArgument unless tile and overlap are multiples of the spatial factor and
+// 0 <= overlap < tile. `config` has passed Validate.
+[[nodiscard]] absl::Status ValidateTiling(const VideoVaeConfig& config, const VaeTiling& tiling);
+
 // done of total tile decodes (or encodes); an error stops the work.
 using VaeProgress = std::function<absl::Status(int64_t done, int64_t total)>;
 
@@ -45,11 +49,15 @@ class VideoVae {
 
   static int64_t DecodedFrames(const VideoVaeConfig& config, int64_t latent_frames);
 
-  // (z - mean) / std and back, channel by channel, in place; z [c, t, h, w] F32 contiguous.
+  // (z - mean) / std and back, channel by channel, in place; z [c, t, h, w] F32 contiguous. With a
+  // context on its threads; after kCancelled some of z may have been changed.
   void Normalize(const TensorView& z) const;
   void Denormalize(const TensorView& z) const;
+  [[nodiscard]] absl::Status Normalize(const TensorView& z, const ExecContext& context) const;
+  [[nodiscard]] absl::Status Denormalize(const TensorView& z, const ExecContext& context) const;
 
-  // Largest number of bytes that Decode or Encode hold at once, the result included.
+  // Largest number of bytes that Decode or Encode hold at once, the result included. `tiling` has
+  // passed ValidateTiling and all extents are positive: these stop the program otherwise.
   static uint64_t DecodeBytes(const VideoVaeConfig& config, int64_t latent_frames, int64_t latent_h,
                               int64_t latent_w, const VaeTiling& tiling, int threads);
   static uint64_t EncodeBytes(const VideoVaeConfig& config, int64_t frames, int64_t height,
@@ -62,8 +70,11 @@ class VideoVae {
 };
 
 // [0, 1] RGB <-> the network's space: (p - m) / s per channel with the ImageNet constants; back
-// with a clamp to [0, 1]. In place; pixels [3, f, h, w] F32 contiguous.
+// with a clamp to [0, 1]. In place; pixels [3, f, h, w] F32 contiguous. With a context on its
+// threads; after kCancelled some pixels may have been changed.
 void NormalizePixels(const TensorView& pixels);
 void DenormalizePixels(const TensorView& pixels);
+[[nodiscard]] absl::Status NormalizePixels(const TensorView& pixels, const ExecContext& context);
+[[nodiscard]] absl::Status DenormalizePixels(const TensorView& pixels, const ExecContext& context);
 
 }  // namespace h3rt

@@ -2,13 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <thread>
 
+#include "h3rt/cpu/chunks.h"
 #include "h3rt/io/checkpoint.h"
 #include "h3rt/io/safetensors.h"
+#include "h3rt/model/video_vae/encoder.h"
 #include "h3rt/num/compare.h"
 
 namespace h3rt {
@@ -189,21 +195,55 @@ TEST_F(VideoVaeTest, EncodeRepeatsTheLastFrame) {
   }
 }
 
+// Tiles of four latents with an overlap of two, so that the weights of a ramp are 0 and 1/2:
+// vertical first, then horizontal with the raw tile to the left, for an image, one clip and two
+// clips.
 TEST_F(VideoVaeTest, TiledEncodeBlendsTheMomentsOfTiles) {
-  // Three latents across with tiles of two: the middle column is half of each tile.
-  const Tensor pixels = Pixels(1, 8, 12);
-  const auto tiled = nano_->vae.Encode(pixels.view(), nano_->small, context_);
-  const auto left = nano_->vae.Encode(pixels.view().Slice(3, 0, 8), {}, context_);
-  const auto right = nano_->vae.Encode(pixels.view().Slice(3, 4, 12), {}, context_);
-  ASSERT_TRUE(tiled.ok() && left.ok() && right.ok()) << tiled.status();
-  ASSERT_EQ(tiled->shape(), Shape({8, 1, 2, 3}));
-  for (int64_t i = 0; i < 4 * 2; ++i) {  // means; rows
-    const float* got = tiled->as<float>() + 3 * i;
-    const float* a = left->as<float>() + 2 * i;
-    const float* b = right->as<float>() + 2 * i;
-    EXPECT_EQ(got[0], a[0]);
-    EXPECT_EQ(got[1], a[1]);  // weight 0/1 of the later tile
-    EXPECT_EQ(got[2], b[1]);
+  constexpr int64_t kTile = 4;  // latents
+  constexpr int64_t kStep = 2;
+  const int64_t s = nano_->vae.config().spatial_factor();
+  const VaeTiling tiling = {.tile = kTile * s, .overlap = (kTile - kStep) * s};
+  for (const auto& [f, h, w] :
+       {std::array<int64_t, 3>{1, 4, 6}, {1, 6, 4}, {1, 6, 6}, {17, 6, 6}, {22, 4, 6}}) {
+    const Tensor pixels = Pixels(f, h * s, w * s);
+    const auto tiled = nano_->vae.Encode(pixels.view(), tiling, context_);
+    ASSERT_TRUE(tiled.ok()) << tiled.status();
+    std::array<std::array<Tensor, 2>, 2> raw;
+    for (size_t i = 0; i < (h > kTile ? 2u : 1u); ++i) {
+      for (size_t j = 0; j < (w > kTile ? 2u : 1u); ++j) {
+        const int64_t y = static_cast<int64_t>(i) * kStep * s;
+        const int64_t x = static_cast<int64_t>(j) * kStep * s;
+        auto tile = nano_->vae.Encode(
+            pixels.view().Slice(2, y, y + kTile * s).Slice(3, x, x + kTile * s), {}, context_);
+        ASSERT_TRUE(tile.ok()) << tile.status();
+        raw[i][j] = *std::move(tile);
+      }
+    }
+    const int64_t planes = 4 * tiled->shape()[1];  // means only: variances are clamped afterwards
+    const auto at = [&](size_t i, size_t j, int64_t plane, int64_t y, int64_t x) {
+      return raw[i][j].as<float>()[(plane * kTile + y) * kTile + x];
+    };
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t y = 0; y < h; ++y) {
+        for (int64_t x = 0; x < w; ++x) {
+          const size_t i = h > kTile && y >= kStep ? 1 : 0;
+          const size_t j = w > kTile && x >= kStep ? 1 : 0;
+          const int64_t ty = y - static_cast<int64_t>(i) * kStep;
+          const int64_t tx = x - static_cast<int64_t>(j) * kStep;
+          float want = at(i, j, plane, ty, tx);
+          if (i == 1 && ty < kStep) {
+            const float b = 0.5f * static_cast<float>(ty);
+            want = at(0, j, plane, y, tx) * (1.0f - b) + want * b;
+          }
+          if (j == 1 && tx < kStep) {
+            const float b = 0.5f * static_cast<float>(tx);
+            want = at(i, 0, plane, ty, x) * (1.0f - b) + want * b;
+          }
+          ASSERT_EQ(tiled->as<float>()[(plane * h + y) * w + x], want)
+              << f << ": " << plane << ", " << y << ", " << x;
+        }
+      }
+    }
   }
 }
 
@@ -239,8 +279,36 @@ TEST_F(VideoVaeTest, NormalisationIsPerChannelAndGoesBack) {
         (static_cast<double>(z.as<float>()[i]) - config.latents_mean[c]) / config.latents_std[c];
     ASSERT_NEAR(static_cast<double>(changed.as<float>()[i]), want, 1e-6 * (1 + std::abs(want)));
   }
+  const Tensor normalized = Tensor::Copy(changed.view()).value();
   nano_->vae.Denormalize(changed.view());
   EXPECT_TRUE(Within(Compare(changed.view(), z.view()), 1e-6));
+  // On threads the bytes are the same.
+  Tensor other = Tensor::Copy(z.view()).value();
+  ASSERT_TRUE(nano_->vae.Normalize(other.view(), context_).ok());
+  EXPECT_EQ(BytesOf(other.view()), BytesOf(normalized.view()));
+  ASSERT_TRUE(nano_->vae.Denormalize(other.view(), context_).ok());
+  EXPECT_EQ(BytesOf(other.view()), BytesOf(changed.view()));
+}
+
+// Several chunks, of which some hold the end of a channel and the begin of the next.
+TEST_F(VideoVaeTest, PixelNormalisationOnThreadsGivesTheSameBytesAndCanBeCancelled) {
+  Tensor one = Pixels(7, 100, 100);
+  Tensor many = Tensor::Copy(one.view()).value();
+  const std::string before = BytesOf(one.view());
+  NormalizePixels(one.view());
+  ASSERT_NE(BytesOf(one.view()), before);
+  ASSERT_TRUE(NormalizePixels(many.view(), context_).ok());
+  EXPECT_EQ(BytesOf(many.view()), BytesOf(one.view()));
+  DenormalizePixels(one.view());
+  ASSERT_TRUE(DenormalizePixels(many.view(), context_).ok());
+  EXPECT_EQ(BytesOf(many.view()), BytesOf(one.view()));
+  CancelToken cancel;
+  cancel.Cancel();
+  ExecContext context = context_;
+  context.cancel = &cancel;
+  EXPECT_EQ(NormalizePixels(many.view(), context).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(nano_->vae.Normalize(Latents(3).view(), context).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(BytesOf(many.view()), BytesOf(one.view()));
 }
 
 TEST_F(VideoVaeTest, PixelNormalisationGoesBackAndClamps) {
@@ -280,6 +348,37 @@ TEST_F(VideoVaeTest, WrongLatentsAreRefused) {
   ExpectRefused(nano_->vae.Decode(z.view(), {.tile = 10, .overlap = 4}, context_), bad, "tile 10");
 }
 
+TEST_F(VideoVaeTest, TilingIsCheckedWithoutAModel) {
+  const VideoVaeConfig& config = nano_->vae.config();
+  EXPECT_TRUE(ValidateTiling(config, {}).ok());
+  EXPECT_TRUE(ValidateTiling(config, {.tile = 4, .overlap = 0}).ok());
+  for (const VaeTiling& bad : {VaeTiling{.tile = 10, .overlap = 4},
+                               {.tile = 8, .overlap = 2},
+                               {.tile = 8, .overlap = 8},
+                               {.tile = 8, .overlap = -4},
+                               {.tile = 0, .overlap = 0},
+                               {.tile = -8, .overlap = -12}}) {
+    EXPECT_EQ(ValidateTiling(config, bad).code(), absl::StatusCode::kInvalidArgument)
+        << bad.tile << " " << bad.overlap;
+  }
+}
+
+// VideoVae refuses such a configuration; the network itself must not hand out a tile of another
+// extent than its factors promise.
+TEST_F(VideoVaeTest, LevelThatShrinksInTimeAloneIsAnInternalError) {
+  VideoVaeConfig config = nano_->checkpoint.config;
+  config.spatial_factors = {1, 2};
+  const auto encoder = video_vae::TileEncoder::Create(config, nano_->checkpoint.weights);
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  auto scratch = video_vae::TileEncoder::MakeScratch(config, 5, 8, 8);
+  ASSERT_TRUE(scratch.ok()) << scratch.status();
+  const TensorView input = video_vae::TileEncoder::Input(config, *scratch, 5, 8, 8);
+  std::fill_n(input.as<float>(), input.elements(), 0.5f);
+  const auto moments = encoder->Run(*scratch, 5, 8, 8, context_);
+  ASSERT_EQ(moments.status().code(), absl::StatusCode::kInternal) << moments.status();
+  EXPECT_NE(moments.status().message().find("[8, 2, 4, 4]"), std::string::npos) << moments.status();
+}
+
 TEST_F(VideoVaeTest, WrongPixelsAreRefused) {
   const auto encode = [&](const Shape& shape) {
     return nano_->vae.Encode(Tensor::Zeros(DType::kF32, shape).value().view(), {}, context_);
@@ -308,6 +407,13 @@ TEST_F(VideoVaeTest, ValuesThatAreNotFiniteAreReportedWithStageAndPlace) {
     pixels.as<float>()[0] = value;
     ExpectRefused(nano_->vae.Encode(pixels.view(), {}, context_),
                   absl::StatusCode::kInvalidArgument, "[0, 0, 0, 0]");
+    // The last value of the first chunk, of a strided view, with another one far behind it.
+    Tensor large = Pixels(8, 128, 128);
+    const auto last = kElementChunk / (128 * 64) * 128 * 128 - 64 - 1;
+    large.as<float>()[last] = value;
+    large.as<float>()[large.elements() - 100] = value;
+    ExpectRefused(nano_->vae.Encode(large.view().Slice(3, 0, 64), {}, context_),
+                  absl::StatusCode::kInvalidArgument, "[0, 7, 127, 63]");
   }
 }
 
@@ -410,6 +516,43 @@ TEST_F(VideoVaeTest, CancelIsHonouredBetweenTilesAndLeavesNothingBehind) {
                 "video VAE encode");
   cancel.Reset();
   const auto again = nano_->vae.Decode(z.view(), nano_->small, context);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(BytesOf(again->view()), BytesOf(want->view()));
+}
+
+// T21: one tile is all there is to decode, so that only a look at the token inside it can stop the
+// work. When the second thread comes too late, or before the work began, another try is made.
+TEST_F(VideoVaeTest, CancelFromAnotherThreadStopsInsideATile) {
+  const Tensor z = Latents(7, 24, 24);
+  const auto start = std::chrono::steady_clock::now();
+  const auto want = nano_->vae.Decode(z.view(), {}, context_);
+  const auto whole = std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(want.ok()) << want.status();
+  CancelToken cancel;
+  ExecContext context = context_;
+  context.cancel = &cancel;
+  int64_t tiles = 0;
+  const auto progress = [&](int64_t, int64_t) {
+    ++tiles;
+    return absl::OkStatus();
+  };
+  bool stopped = false;
+  for (int attempt = 0; attempt < 20 && !stopped; ++attempt) {
+    cancel.Reset();
+    tiles = 0;
+    std::thread other([&] {
+      std::this_thread::sleep_for(whole / 3);
+      cancel.Cancel();
+    });
+    const auto got = nano_->vae.Decode(z.view(), {}, context, progress);
+    other.join();
+    if (got.ok()) continue;
+    ExpectRefused(got, absl::StatusCode::kCancelled, "video VAE decode");
+    stopped = tiles == 0;
+  }
+  EXPECT_TRUE(stopped);
+  cancel.Reset();
+  const auto again = nano_->vae.Decode(z.view(), {}, context);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(BytesOf(again->view()), BytesOf(want->view()));
 }

@@ -24,10 +24,4 @@ inline absl::StatusOr<Affine> GetAffine(const WeightStore& weights, const std::s
   return affine;
 }
 
-// The first elements of a scratch tensor as a contiguous F32 view of another shape.
-inline TensorView ScratchView(Tensor& scratch, const Shape& shape) {
-  H3RT_CHECK(shape.elements() <= scratch.elements());
-  return TensorView::Of(scratch.as<float>(), shape);
-}
-
 }  // namespace h3rt::video_vae
