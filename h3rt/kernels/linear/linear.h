@@ -14,11 +14,14 @@ struct LinearParams {
   ConstTensorView bias;     // [n] or [g, r], F32, BF16 or F16; null: no bias
   TensorView y;             // [m, n] F32, unit stride in n; may not overlap x
   bool round_bf16 = false;  // round the biased sum once to bfloat16 (values stay F32)
+  // Use weight and bias rounded to bfloat16, as if they were stored so.
+  bool round_weight_bf16 = false;
 };
 
 // FP32 products and sums (BF16 and F16 weights are widened exactly, tile by tile, never kept), then
 // the bias, then one optional rounding. The tiles do not depend on the number of threads, so the
-// bytes do not either. Errors: kInvalidArgument for shapes, dtypes and strides.
+// bytes do not either; nor do the type and layout of the weight, and the strides of x only where
+// there is a single column (n = 1). Errors: kInvalidArgument for shapes, dtypes and strides.
 // Source: spec h3 section 2.5 and C4 (b). Implementations: onednn, ref.
 [[nodiscard]] absl::Status Linear(const LinearParams& params, const ExecContext& context);
 

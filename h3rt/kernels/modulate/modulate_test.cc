@@ -11,6 +11,7 @@
 namespace h3rt {
 namespace {
 
+using test::ExpectWithin;
 using test::RandomFloats;
 using test::TestContext;
 using ::testing::HasSubstr;
@@ -66,13 +67,6 @@ struct Problem {
   std::vector<int32_t> row;
 };
 
-void ExpectWithin(std::span<const float> fast, std::span<const float> naive,
-                  std::span<const float> reference) {
-  const double bound = test::DerivedBound(naive, reference);
-  const CompareResult result = CompareFloats(fast, reference);
-  EXPECT_TRUE(Within(result, bound)) << Describe(result) << ", bound " << bound;
-}
-
 class ModulateCases : public ::testing::TestWithParam<ModulateCase> {};
 
 TEST_P(ModulateCases, StaysWithinTwiceTheErrorOfAPlainLoop) {
@@ -100,15 +94,15 @@ TEST_P(ModulateCases, RoundingPointsGiveTheBitsOfTheReferenceOnBfloat16Input) {
   for (auto* values : {&problem.x, &problem.y, &problem.shift, &problem.scale}) {
     for (float& v : *values) v = RoundToBf16(v);
   }
-  // Products of bfloat16 values are exact in FP32; sums are not, and rounding twice can land on
-  // the other side of a tie in rare cases, by one bfloat16 unit.
-  const auto near = [](const std::vector<float>& fast, const std::vector<float>& reference) {
+  // Products of bfloat16 values are exact in FP32, and the reference too rounds a sum to FP32
+  // before it rounds to bfloat16.
+  const auto same = [](const std::vector<float>& fast, const std::vector<float>& reference) {
     const CompareResult result = CompareFloats(fast, reference);
-    EXPECT_TRUE(Within(result, test::kBf16FlipBound)) << Describe(result);
+    EXPECT_TRUE(Identical(result)) << Describe(result);
   };
-  near(problem.Modulated("cpu", 2, true), problem.Modulated("ref", 2, true));
-  near(problem.Added("cpu", 2, true, true), problem.Added("ref", 2, true, true));
-  near(problem.Added("cpu", 2, false, true), problem.Added("ref", 2, false, true));
+  same(problem.Modulated("cpu", 2, true), problem.Modulated("ref", 2, true));
+  same(problem.Added("cpu", 2, true, true), problem.Added("ref", 2, true, true));
+  same(problem.Added("cpu", 2, false, true), problem.Added("ref", 2, false, true));
 }
 
 TEST_P(ModulateCases, DeterminismSameBytesForEveryThreadCount) {

@@ -13,7 +13,8 @@ struct RmsNormParams {
   ConstTensorView weight;  // [c] F32, BF16 or F16; null: ones
   TensorView y;            // as x; may be x itself
   double eps = 1e-5;
-  bool round_bf16 = false;  // one rounding after the weight product (C4 c)
+  bool round_bf16 = false;         // one rounding after the weight product (C4 c)
+  bool round_weight_bf16 = false;  // use the weight rounded to bfloat16, as if it were stored so
 };
 [[nodiscard]] absl::Status RmsNorm(const RmsNormParams& params, const ExecContext& context);
 

@@ -12,17 +12,11 @@
 namespace h3rt {
 namespace {
 
+using test::ExpectWithin;
 using test::GuardedOutput;
 using test::RandomFloats;
 using test::TestContext;
 using ::testing::HasSubstr;
-
-void ExpectWithin(std::span<const float> fast, std::span<const float> naive,
-                  std::span<const float> reference) {
-  const double bound = test::DerivedBound(naive, reference);
-  const CompareResult result = CompareFloats(fast, reference);
-  EXPECT_TRUE(Within(result, bound)) << Describe(result) << ", bound " << bound;
-}
 
 // Rows of one case: `gap` elements follow every row (rank 2) or every group of heads (rank 3).
 struct Rows {
@@ -93,7 +87,7 @@ TEST_P(RowNormCases, RmsStaysWithinTwiceTheErrorOfAPlainLoop) {
     p.y = reference.view(p.x.shape());
     ASSERT_TRUE(RmsNorm(p, TestContext(2, "norm", "ref")()).ok());
     const CompareResult result = CompareFloats(fast.values(), reference.values());
-    EXPECT_TRUE(Within(result, test::kBf16FlipBound)) << Describe(result);
+    EXPECT_TRUE(Within(result, test::Bf16FlipBound(rows.Floats()))) << Describe(result);
   }
 }
 
@@ -214,6 +208,32 @@ TEST(Norm, MayWriteOverItsInput) {
   p.y = TensorView::Of(x.data(), {10, 33});
   ASSERT_TRUE(RmsNorm(p, context()).ok());
   EXPECT_EQ(x, expected);
+}
+
+TEST(Norm, RoundedWeightsGiveTheBytesOfStoredBfloat16) {
+  const std::vector<float> x = RandomFloats(10 * 300, 1);
+  const std::vector<float> w = RandomFloats(300, 2);
+  const std::vector<uint16_t> narrow = test::ToBf16(w);
+  const std::vector<uint16_t> half = test::ToF16(w);
+  for (const char* impl : {"cpu", "ref"}) {
+    const TestContext context(2, "norm", impl);
+    const auto run = [&](const ConstTensorView& weight, bool round) {
+      std::vector<float> y(x.size());
+      RmsNormParams p;
+      p.x = test::ViewOf(x, {10, 300});
+      p.weight = weight;
+      p.y = TensorView::Of(y.data(), {10, 300});
+      p.round_weight_bf16 = round;
+      EXPECT_TRUE(RmsNorm(p, context()).ok());
+      return y;
+    };
+    const std::vector<float> expected = run(test::ViewOf(narrow, DType::kBF16, {300}), false);
+    EXPECT_EQ(run(test::ViewOf(w, {300}), true), expected) << impl;
+    EXPECT_EQ(run(test::ViewOf(narrow, DType::kBF16, {300}), true), expected) << impl;
+    EXPECT_NE(run(test::ViewOf(w, {300}), false), expected) << impl;
+    EXPECT_NE(run(test::ViewOf(half, DType::kF16, {300}), true),
+              run(test::ViewOf(half, DType::kF16, {300}), false));
+  }
 }
 
 TEST(Norm, NanStaysInItsRow) {

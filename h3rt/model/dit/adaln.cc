@@ -17,18 +17,16 @@ namespace {
 // A grid in float32 may leave [0, 1] by a rounding; anything else is the wrong unit (0..1000).
 constexpr float kTimestepSlack = 1e-3f;
 
-absl::Status CheckTimesteps(std::span<const float> timesteps, bool pruned) {
+absl::Status CheckTimesteps(std::span<const float> timesteps) {
   if (timesteps.empty()) {
     return InvalidArgument(
         {.what = "timesteps", .got = "none", .wanted = "at least one", .where = "adaln"});
   }
   for (const float t : timesteps) {
-    const bool in_range = t >= -kTimestepSlack && t <= 1.0f + kTimestepSlack;
-    // A pruned model clamps what it looks up.
-    if (pruned ? std::isfinite(t) : in_range) continue;
+    if (t >= -kTimestepSlack && t <= 1.0f + kTimestepSlack) continue;
     return InvalidArgument({.what = "timestep is out of range",
                             .got = fmt::format("{}", t),
-                            .wanted = pruned ? "a finite number" : "0 to 1",
+                            .wanted = "0 to 1",
                             .where = "adaln"});
   }
   return absl::OkStatus();
@@ -81,7 +79,7 @@ absl::StatusOr<AdaLnTable> Dit::MakeAdaLn(std::span<const float> timesteps, Prec
   const DitConfig& c = impl_->config;
   const dit::Weights& w = impl_->weights;
   const bool pruned = c.adaln_rank > 0;
-  H3RT_RETURN_IF_ERROR(CheckTimesteps(timesteps, pruned));
+  H3RT_RETURN_IF_ERROR(CheckTimesteps(timesteps));
   const auto m = static_cast<int64_t>(timesteps.size());
   const bool round = precision == Precision::kBf16;
 
@@ -113,6 +111,7 @@ absl::StatusOr<AdaLnTable> Dit::MakeAdaLn(std::span<const float> timesteps, Prec
   AdaLnTable table;
   table.timesteps_.assign(timesteps.begin(), timesteps.end());
   table.precision_ = precision;
+  table.model_ = impl_->identity;
   const auto project = [&](const dit::Affine& affine, int64_t width,
                            const std::string& where) -> absl::StatusOr<Tensor> {
     H3RT_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(DType::kF32, {m, width}));
@@ -120,7 +119,8 @@ absl::StatusOr<AdaLnTable> Dit::MakeAdaLn(std::span<const float> timesteps, Prec
                                  .weight = affine.weight,
                                  .bias = affine.bias,
                                  .y = out.view(),
-                                 .round_bf16 = round},
+                                 .round_bf16 = round,
+                                 .round_weight_bf16 = round && !pruned},
                                 context));
     H3RT_RETURN_IF_ERROR(dit::CheckFinite(std::as_const(out).view(), where, context));
     return out;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "fmt/format.h"
@@ -86,23 +86,35 @@ absl::Status CheckLengths(const DitSequence& s) {
   return absl::OkStatus();
 }
 
-// Row `index[i]` of `to` = row i of `from`, or the other way round; both [., width] contiguous.
-void ScatterRows(const ConstTensorView& from, std::span<const int64_t> index,
-                 const TensorView& to) {
-  const int64_t width = from.dim(1);
-  for (size_t i = 0; i < index.size(); ++i) {
-    std::memcpy(to.as<float>() + index[i] * width,
-                from.as<float>() + static_cast<int64_t>(i) * width,
-                static_cast<size_t>(width) * sizeof(float));
-  }
+// Calls row(i) for every i in [0, n), in tasks of a fixed number of rows between which cancellation
+// is seen.
+template <typename Row>
+absl::Status ForRows(int64_t n, const ExecContext& context, const Row& row) {
+  constexpr int64_t kRows = 64;
+  return context.ParallelFor((n + kRows - 1) / kRows, [&](int64_t task) {
+    for (int64_t i = task * kRows; i < std::min(n, (task + 1) * kRows); ++i) row(i);
+    return absl::OkStatus();
+  });
 }
 
-void GatherRows(const ConstTensorView& from, std::span<const int64_t> index, const TensorView& to) {
+// Row `index[i]` of `to` = row i of `from`, or the other way round; both [., width] contiguous. The
+// indices are distinct.
+absl::Status ScatterRows(const ConstTensorView& from, std::span<const int64_t> index,
+                         const TensorView& to, const ExecContext& context) {
   const int64_t width = from.dim(1);
-  for (size_t i = 0; i < index.size(); ++i) {
-    std::memcpy(to.as<float>() + static_cast<int64_t>(i) * width,
-                from.as<float>() + index[i] * width, static_cast<size_t>(width) * sizeof(float));
-  }
+  return ForRows(static_cast<int64_t>(index.size()), context, [&](int64_t i) {
+    std::copy_n(from.as<float>() + i * width, width,
+                to.as<float>() + index[static_cast<size_t>(i)] * width);
+  });
+}
+
+absl::Status GatherRows(const ConstTensorView& from, std::span<const int64_t> index,
+                        const TensorView& to, const ExecContext& context) {
+  const int64_t width = from.dim(1);
+  return ForRows(static_cast<int64_t>(index.size()), context, [&](int64_t i) {
+    std::copy_n(from.as<float>() + index[static_cast<size_t>(i)] * width, width,
+                to.as<float>() + i * width);
+  });
 }
 
 int64_t FfnChunk(int64_t rows) { return std::min(rows, dit::kFfnRows); }
@@ -148,7 +160,9 @@ absl::Status CheckCancelled(const ExecContext& context, const char* where) {
 
 absl::StatusOr<Dit> Dit::Create(const DitConfig& config, const WeightStore& weights) {
   H3RT_RETURN_IF_ERROR(config.Validate());
+  static std::atomic<uint64_t> models{0};
   auto impl = std::make_unique<Impl>();
+  impl->identity = ++models;
   impl->config = config;
   H3RT_ASSIGN_OR_RETURN(impl->weights, dit::FindWeights(config, weights));
   return Dit(std::move(impl));
@@ -229,15 +243,18 @@ absl::Status Dit::EmbedText(const ConstTensorView& text, DitRequest& r, const Te
     ConstTensorView x = text.Slice(0, begin, end);
     if (round) {
       auto* rounded = r.gate_.as<float>();
-      std::copy_n(x.as<float>(), x.elements(), rounded);
-      RoundToBf16InPlace(rounded, x.elements());
+      H3RT_RETURN_IF_ERROR(ForRows(end - begin, context, [&](int64_t i) {
+        std::copy_n(x.as<float>() + i * c.text_dim, c.text_dim, rounded + i * c.text_dim);
+        RoundToBf16InPlace(rounded + i * c.text_dim, c.text_dim);
+      }));
       x = ConstTensorView::Of(rounded, x.shape());
     }
     H3RT_RETURN_IF_ERROR(Linear({.x = x,
                                  .weight = w.weight,
                                  .bias = w.bias,
                                  .y = y.Slice(0, begin, end),
-                                 .round_bf16 = round},
+                                 .round_bf16 = round,
+                                 .round_weight_bf16 = round},
                                 context));
   }
   return absl::OkStatus();
@@ -262,7 +279,8 @@ absl::Status Dit::RefineText(const ConstTensorView& text, DitRequest& r, const E
                                 .weight = impl_->weights.refiner_norm,
                                 .y = r.text_.view(),
                                 .eps = c.final_norm_eps,
-                                .round_bf16 = layer.round},
+                                .round_bf16 = layer.round,
+                                .round_weight_bf16 = layer.round},
                                context));
   if (tap) tap("token_refiner", r.text_.view());
   return dit::CheckFinite(r.text_.view(), "token refiner", context);
@@ -278,6 +296,7 @@ absl::StatusOr<DitRequest> Dit::Prepare(const DitSequence& sequence, const Const
   DitRequest request;
   request.sequence_ = sequence;
   request.precision_ = precision;
+  request.model_ = impl_->identity;
   H3RT_RETURN_IF_ERROR(Allocate(c, sequence.rows, text_rows, request));
   H3RT_RETURN_IF_ERROR(CheckSequence(sequence, WorkspaceOf(c, request).block_row));
   H3RT_RETURN_IF_ERROR(
@@ -305,12 +324,11 @@ absl::Status Dit::EmbedRows(const ConstTensorView& video, const ConstTensorView&
                                  .y = y,
                                  .round_bf16 = r.precision_ == Precision::kBf16},
                                 context));
-    ScatterRows(y, index, w.x);
-    return absl::OkStatus();
+    return ScatterRows(y, index, w.x, context);
   };
   H3RT_RETURN_IF_ERROR(embed(video, weights.proj_in, s.video_indices));
   H3RT_RETURN_IF_ERROR(embed(audio, weights.audio_proj_in, s.audio_indices));
-  ScatterRows(std::as_const(r.text_).view(), s.text_indices, w.x);
+  H3RT_RETURN_IF_ERROR(ScatterRows(std::as_const(r.text_).view(), s.text_indices, w.x, context));
   return dit::CheckFinite(w.x, "embedding", context);
 }
 
@@ -323,7 +341,8 @@ absl::Status Dit::NormOut(const AdaLnTable& adaln, std::span<const int32_t> row,
                                 .weight = impl_->weights.final_norm,
                                 .y = y,
                                 .eps = c.final_norm_eps,
-                                .round_bf16 = round},
+                                .round_bf16 = round,
+                                .round_weight_bf16 = round},
                                context));
   return Modulate({.x = y,
                    .shift = values.Slice(1, 0, c.hidden),
@@ -341,7 +360,7 @@ absl::Status Dit::Head(const AdaLnTable& adaln, std::span<const int32_t> row_tim
   if (out.dim(0) == 0) return absl::OkStatus();
   const std::span<const int64_t> target = index.last(static_cast<size_t>(out.dim(0)));
   const dit::Workspace w = WorkspaceOf(impl_->config, r).First(out.dim(0));
-  GatherRows(std::as_const(r.x_).view(), target, w.n);
+  H3RT_RETURN_IF_ERROR(GatherRows(std::as_const(r.x_).view(), target, w.n, context));
   for (size_t i = 0; i < target.size(); ++i) {
     w.head_row[i] = row_timestep[static_cast<size_t>(target[i])];
   }
@@ -357,6 +376,10 @@ absl::Status Dit::CheckForward(const DitRequest& r, const AdaLnTable& adaln,
                                const TensorView& audio_out, const ExecContext& context) const {
   const DitConfig& c = impl_->config;
   const DitSequence& s = r.sequence_;
+  if (r.model_ != impl_->identity || adaln.model_ != impl_->identity) {
+    return BadArgument(r.model_ != impl_->identity ? "request" : "AdaLN table",
+                       "one of another model", "one that this model made");
+  }
   const auto video_rows = static_cast<int64_t>(s.video_indices.size());
   const auto audio_rows = static_cast<int64_t>(s.audio_indices.size());
   H3RT_RETURN_IF_ERROR(CheckMatrix("video rows", video, video_rows, c.video_row(), context));
@@ -370,10 +393,8 @@ absl::Status Dit::CheckForward(const DitRequest& r, const AdaLnTable& adaln,
   };
   H3RT_RETURN_IF_ERROR(check_out("video output", video_out, video_rows, c.video_row()));
   H3RT_RETURN_IF_ERROR(check_out("audio output", audio_out, audio_rows, c.audio_in_channels));
-  if (adaln.precision() != r.precision_ || adaln.blocks() != c.layers ||
-      adaln.final_norm().dim(1) != 2 * c.hidden) {
-    return BadArgument("AdaLN table", "one of another precision or model",
-                       "the table of this model in the precision of the request");
+  if (adaln.precision() != r.precision_) {
+    return BadArgument("AdaLN table", "one of another precision", "the precision of the request");
   }
   if (row_timestep.size() != static_cast<size_t>(s.rows)) {
     return BadArgument("timestep indices", fmt::format("{}", row_timestep.size()),

@@ -22,7 +22,10 @@ struct Workspace;
 }  // namespace dit
 
 // kFp32: every operation in float32. kBf16: the released mixed precision; activations are rounded
-// to bfloat16 at the points of C4 (values stay in float32 buffers), the FP32 islands stay FP32.
+// to bfloat16 at the points of C4 (values stay in float32 buffers). Weights are those of the model
+// saved in bfloat16: where the checkpoint stores more, matrices, biases and norms are rounded. The
+// FP32 islands (the two input projections, the two heads, the time embedding, and the AdaLN of a
+// pruned model) stay as they are stored.
 enum class Precision { kFp32, kBf16 };
 
 // What a forward needs to know of the sequence; spans are borrowed for the request's life.
@@ -58,6 +61,7 @@ class AdaLnTable {
   friend class Dit;
   std::vector<float> timesteps_;
   Precision precision_ = Precision::kFp32;
+  uint64_t model_ = 0;          // the Dit that made it
   std::vector<Tensor> blocks_;  // each [m, 18 * hidden] F32
   Tensor final_;                // [m, 2 * hidden]
 };
@@ -71,6 +75,7 @@ class DitRequest {
   friend class Dit;
   DitSequence sequence_;
   Precision precision_ = Precision::kFp32;
+  uint64_t model_ = 0;           // the Dit that prepared it
   Tensor text_;                  // [n, hidden], after refiner and final norm
   Tensor cos_, sin_;             // [rows, 3 * rope_freq_dim]
   Tensor x_, n_;                 // [rows, hidden]
@@ -89,8 +94,11 @@ class Dit {
 
   const DitConfig& config() const;
 
-  // Time embedding and AdaLN of all distinct timesteps of a run, each in [0, 1] (pruned models look
-  // their curve up, clamped). SiLU is evaluated in float32 before the cast to bfloat16.
+  // Time embedding and AdaLN of all distinct timesteps of a run, each in [0, 1] give or take 0.001;
+  // anything else is kInvalidArgument. SiLU is evaluated in float32 before the cast to bfloat16.
+  // A pruned model looks its curve up, clamped to [0, 1]; the curve value, the weights and the
+  // product stay in float32 in both precisions (spec h3 section 2.4), and kBf16 rounds the biased
+  // sum once, as it does the result of every linear layer.
   absl::StatusOr<AdaLnTable> MakeAdaLn(std::span<const float> timesteps, Precision precision,
                                        const ExecContext& context, const DitTap& tap = {}) const;
 
@@ -104,8 +112,9 @@ class Dit {
   // One evaluation. `video` [n_v, video_row] and `audio` [n_a, audio_in_channels] F32 in the order
   // of the index lists; `row_timestep` [rows] indexes the table's timesteps. Outputs (F32) cover
   // the last rows of each list only: `video_out` [k_v, video_row] the last k_v video rows, likewise
-  // audio. Values that are not finite in an output are kInternal, naming the block that made them
-  // first (T8). Checks cancellation between and inside blocks.
+  // audio. kInvalidArgument for shapes, values that are not finite, and a request or a table of
+  // another Dit. Values that are not finite after that come from the weights: kDataLoss, naming the
+  // block that made them first (T8). Checks cancellation between and inside blocks.
   absl::Status Forward(DitRequest& request, const AdaLnTable& adaln,
                        std::span<const int32_t> row_timestep, const ConstTensorView& video,
                        const ConstTensorView& audio, const TensorView& video_out,

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "h3rt/model/dit/dit_testing.h"
 #include "h3rt/model/dit/embed.h"
+#include "h3rt/model/dit/layer.h"
 
 namespace h3rt {
 namespace {
@@ -269,7 +270,7 @@ TEST_P(DitRules, ANonFiniteWeightIsReportedWithItsBlock) {
       const WeightStore store = Replace(checkpoint_.weights, std::move(changed));
       const Dit dit = Dit::Create(config(), store).value();
       const absl::Status status = RunModel(dit, in_).status();
-      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << name;
+      EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << name;
       EXPECT_THAT(MessageOf(status), HasSubstr(where)) << name;
     }
   }
@@ -386,6 +387,37 @@ TEST_P(DitRules, BadForwardsAreRefused) {
   EXPECT_EQ(table.Find(0.123f).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST_P(DitRules, WhatAnotherModelMadeIsRefused) {
+  const Dit dit = Make();
+  const Dit other = Make();  // of the same shapes: only its identity tells
+  const auto prepare = [&](const Dit& by) {
+    return by
+        .Prepare(in_.sequence(), Matrix(in_.text, config().text_dim), Precision::kFp32, context_)
+        .value();
+  };
+  const AdaLnTable own_table = dit.MakeAdaLn(in_.timesteps, Precision::kFp32, context_).value();
+  const AdaLnTable table = other.MakeAdaLn(in_.timesteps, Precision::kFp32, context_).value();
+  DitRequest own_request = prepare(dit);
+  DitRequest request = prepare(other);
+  DitRequest empty;
+  std::vector<float> video(in_.video.size(), 1e30f);
+  std::vector<float> audio(in_.audio.size(), 1e30f);
+  const auto forward = [&](DitRequest& r, const AdaLnTable& t) {
+    return dit.Forward(
+        r, t, in_.row_timestep, Matrix(std::as_const(in_.video), config().video_row()),
+        Matrix(std::as_const(in_.audio), config().audio_in_channels),
+        Matrix(video, config().video_row()), Matrix(audio, config().audio_in_channels), context_);
+  };
+  const auto bad = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(forward(request, own_table).code(), bad);
+  EXPECT_EQ(forward(own_request, table).code(), bad);
+  EXPECT_EQ(forward(empty, own_table).code(), bad);
+  EXPECT_EQ(forward(own_request, AdaLnTable()).code(), bad);
+  EXPECT_THAT(MessageOf(forward(request, own_table)), HasSubstr("another model"));
+  EXPECT_EQ(video, std::vector<float>(video.size(), 1e30f));
+  EXPECT_TRUE(forward(own_request, own_table).ok());
+}
+
 TEST_P(DitRules, AMissingWeightIsNamed) {
   WeightStore store;
   for (const auto& [name, view] : checkpoint_.weights.entries()) {
@@ -398,34 +430,155 @@ TEST_P(DitRules, AMissingWeightIsNamed) {
 
 // ---- Chunks and tables -------------------------------------------------------------------------
 
-// Longer than one FFN chunk: the rows of the second chunk are those of the same rows alone.
-TEST(DitChunks, TheFfnChunkIsNotVisible) {
-  const TransformerCheckpoint checkpoint = OpenModel("nano");
-  const Dit dit = Dit::Create(checkpoint.config, checkpoint.weights).value();
-  const DitConfig& c = checkpoint.config;
-  // 1,500 identical video rows and nothing else: every row has the same value throughout.
-  constexpr size_t kRows = 1500;
-  Inputs in;
-  in.positions.assign(3 * kRows, 1.0);
-  in.tags.assign(kRows, 0);
-  in.timesteps = {0.5f};
-  in.row_timestep.assign(kRows, 0);
-  in.video_indices.resize(kRows);
-  std::iota(in.video_indices.begin(), in.video_indices.end(), 0);
-  const auto width = static_cast<size_t>(c.video_row());
-  for (size_t i = 0; i < kRows * width; ++i) {
-    in.video.push_back(0.125f * static_cast<float>(i % width) - 1.0f);
-  }
-  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
-    const Results results = RunModel(dit, in, {.precision = precision}).value();
-    const std::vector<float>& out = results.at("video");
-    const std::vector<float> first(out.begin(), out.begin() + static_cast<int64_t>(width));
-    for (size_t row = 1; row < kRows; ++row) {
-      const auto begin = out.begin() + static_cast<int64_t>(row * width);
-      const std::vector<float> other(begin, begin + static_cast<int64_t>(width));
-      ASSERT_LE(RelativeL2(other, first), precision == Precision::kFp32 ? 2e-6 : 8e-3) << row;
+// With to_out at zero attention adds nothing, so that rows do not see each other.
+class DitChunks : public testing::Test {
+ protected:
+  DitChunks() {
+    config_.layers = 1;
+    config_.refiner_layers = 1;
+    config_.text_dim = 2 * config_.ffn;
+    std::map<std::string, Tensor> changed;
+    for (const std::string block : {"transformer_blocks.0.", "token_refiner.refiner_blocks.0."}) {
+      const std::string name = block + "attn.to_out.0.weight";
+      const Shape shape = checkpoint_.weights.entries().at(name).shape();
+      changed[name] = Tensor::Zeros(DType::kF32, shape).value();
     }
+    Tensor& embedder = changed["context_embedder.weight"];
+    embedder = Tensor::Create(DType::kF32, {config_.hidden, config_.text_dim}).value();
+    std::mt19937 random(11);
+    for (int64_t i = 0; i < embedder.elements(); ++i) embedder.as<float>()[i] = Uniform(random);
+    store_ = Replace(checkpoint_.weights, std::move(changed));
   }
+  static float Uniform(std::mt19937& random) {
+    return static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
+  }
+  // Rows of one modality with values that differ from row to row.
+  Inputs Rows(size_t first, size_t rows, bool text) const {
+    Inputs in;
+    in.positions.assign(3 * rows, 1.0);
+    in.tags.assign(rows, text ? 1 : 0);
+    in.timesteps = {0.5f};
+    in.row_timestep.assign(rows, 0);
+    std::vector<int64_t>& list = text ? in.text_indices : in.video_indices;
+    list.resize(rows);
+    std::iota(list.begin(), list.end(), 0);
+    const auto width = static_cast<size_t>(text ? config_.text_dim : config_.video_row());
+    std::mt19937 random(7);
+    std::vector<float>& values = text ? in.text : in.video;
+    for (size_t i = 0; i < (first + rows) * width; ++i) {
+      const float value = Uniform(random);
+      if (i >= first * width) values.push_back(value);
+    }
+    return in;
+  }
+  std::vector<float> Tail(const std::vector<float>& values, size_t rows) const {
+    const auto n = static_cast<int64_t>(rows) * config_.hidden;
+    return {values.end() - n, values.end()};
+  }
+
+  static constexpr size_t kTail = 300;
+  TransformerCheckpoint checkpoint_ = OpenModel("nano");
+  DitConfig config_ = checkpoint_.config;
+  WeightStore store_;
+};
+
+TEST_F(DitChunks, RowsOfTheSecondFfnChunkAreThoseOfTheRowsAlone) {
+  const Dit dit = Dit::Create(config_, store_).value();
+  constexpr auto kFirst = static_cast<size_t>(dit::kFfnRows);
+  const Results all = RunModel(dit, Rows(0, kFirst + kTail, false)).value();
+  const Results alone = RunModel(dit, Rows(kFirst, kTail, false)).value();
+  const Results planted = RunModel(dit, Rows(0, kTail, false)).value();
+  EXPECT_LE(RelativeL2(Tail(all.at("block_0.ff"), kTail), alone.at("block_0.ff")), kFp32Bound);
+  EXPECT_GT(RelativeL2(planted.at("block_0.ff"), alone.at("block_0.ff")), 0.1);
+}
+
+// The FFN of the second chunk in float64 with the rounding points of C4.
+TEST_F(DitChunks, RowsOfTheSecondFfnChunkAreRoundedAsC4Says) {
+  const Dit dit = Dit::Create(config_, store_).value();
+  constexpr auto kFirst = static_cast<size_t>(dit::kFfnRows);
+  const Inputs in = Rows(0, kFirst + kTail, false);
+  const Results results = RunModel(dit, in, {.precision = Precision::kBf16}).value();
+  ThreadPool pool(2);
+  const AdaLnTable table = dit.MakeAdaLn(in.timesteps, Precision::kBf16, {.pool = &pool}).value();
+  const auto get = [&](const std::string& name) { return Widened(store_, name); };
+  const std::string block = "transformer_blocks.0.";
+  const Tensor proj = get("proj_in.weight");
+  const Tensor proj_bias = get("proj_in.bias");
+  const Tensor norm = get(block + "norm2.weight");
+  const Tensor gate = get(block + "ff.gate.weight");
+  const Tensor value = get(block + "ff.value.weight");
+  const Tensor out = get(block + "ff.net.2.weight");
+  const auto rn = [](double v) { return static_cast<double>(RoundToBf16(static_cast<float>(v))); };
+  using Row = std::vector<double>;
+  const auto times = [](const Row& x, const Tensor& w) {  // x W^T
+    Row y;
+    for (int64_t r = 0; r < w.shape()[0]; ++r) {
+      double sum = 0.0;
+      for (size_t j = 0; j < x.size(); ++j) {
+        sum +=
+            x[j] * static_cast<double>(w.as<float>()[r * w.shape()[1] + static_cast<int64_t>(j)]);
+      }
+      y.push_back(sum);
+    }
+    return y;
+  };
+  const int64_t hidden = config_.hidden;
+  const float* shift = table.block(0).as<float>() + 3 * hidden;  // row 0: timestep 0, video
+  const float* scale = shift + hidden;
+  const auto expected = [&](bool round_silu_and_product) {
+    const auto rn_if = [&](double v) { return round_silu_and_product ? rn(v) : v; };
+    const auto width = static_cast<size_t>(config_.video_row());
+    std::vector<float> rows;
+    for (size_t i = kFirst; i < kFirst + kTail; ++i) {
+      const auto begin = in.video.begin() + static_cast<int64_t>(i * width);
+      Row x = times(Row(begin, begin + static_cast<int64_t>(width)), proj);
+      double squares = 0.0;
+      for (int64_t j = 0; j < hidden; ++j) {
+        double& v = x[static_cast<size_t>(j)];
+        v = rn(v + static_cast<double>(proj_bias.as<float>()[j]));
+        squares += v * v;
+      }
+      const double inverse =
+          1.0 / std::sqrt(squares / static_cast<double>(hidden) + config_.norm_eps);
+      for (int64_t j = 0; j < hidden; ++j) {
+        double& v = x[static_cast<size_t>(j)];
+        const double n = rn(v * inverse * static_cast<double>(norm.as<float>()[j]));
+        v = rn(rn(n * rn(1.0 + static_cast<double>(scale[j]))) + static_cast<double>(shift[j]));
+      }
+      Row g = times(x, gate);
+      const Row u = times(x, value);
+      for (size_t j = 0; j < g.size(); ++j) {
+        const double gated = rn(g[j]);
+        g[j] = rn_if(rn_if(gated / (1.0 + std::exp(-gated))) * rn(u[j]));
+      }
+      for (const double v : times(g, out)) rows.push_back(RoundToBf16(static_cast<float>(v)));
+    }
+    return rows;
+  };
+  // Ten values on the way are rounded, and float32 errors move at most one in 200 of each by one
+  // place of 2^-8: sqrt(10 / 200) * 2^-8.
+  const double bound = std::sqrt(10.0 / 200.0) * 0x1p-8;
+  const std::vector<float> got = Tail(results.at("block_0.ff"), kTail);
+  const CompareResult result = CompareFloats(got, expected(true));
+  EXPECT_TRUE(Within(result, bound)) << Describe(result);
+  EXPECT_GT(RelativeL2(got, expected(false)), bound);
+}
+
+// EmbedText rounds the text through the FFN's gate buffer, [rows, ffn]: with a text twice as wide
+// half of the rows at once.
+TEST_F(DitChunks, TextLongerThanTheEmbeddingChunkIsThatOfTheRowsAlone) {
+  const Dit dit = Dit::Create(config_, store_).value();
+  const size_t rows = 4 * kTail;
+  const size_t before = rows - kTail;  // the tail is in the second chunk
+  const RunOptions options = {.precision = Precision::kBf16};
+  const Results all = RunModel(dit, Rows(0, rows, true), options).value();
+  const Results alone = RunModel(dit, Rows(before, kTail, true), options).value();
+  // Sums of other tile sizes may differ in float32, which moves one value in 200 of the 25 that are
+  // rounded on the way by one place of 2^-8.
+  const double bound = std::sqrt(25.0 / 200.0) * 0x1p-8;
+  EXPECT_LE(RelativeL2(Tail(all.at("token_refiner"), kTail), alone.at("token_refiner")), bound);
+  const Results planted = RunModel(dit, Rows(0, kTail, true), options).value();
+  EXPECT_GT(RelativeL2(planted.at("token_refiner"), alone.at("token_refiner")), 0.1);
 }
 
 TEST(DitTables, RotaryAnglesFollowTheirDefinition) {
@@ -452,11 +605,15 @@ TEST(DitTables, TimestepFeaturesPutTheCosineFirstAndDoNotScale) {
   const std::vector<float> timesteps = {0.0f, 0.5f, 1.0f};
   std::vector<float> out(3 * 8, 1e30f);
   dit::FillTimestepFeatures(timesteps, Matrix(out, 8));
+  // The exponent, at most 6.9, comes from three float32 roundings of 2^-24 relative, which f takes
+  // over times 6.9 e^-6.9 < 0.37 (the most of x e^-x); then f, the angle and the result, each at
+  // most 1, are rounded: (3 * 0.37 + 3) * 2^-24 = 2.5e-7.
+  constexpr double kFeatureBound = 2.5e-7;
   for (size_t i = 0; i < 3; ++i) {
     for (size_t j = 0; j < 4; ++j) {
       const double f = std::exp(-std::log(10000.0) * static_cast<double>(j) / 4.0);
-      EXPECT_NEAR(out[i * 8 + j], std::cos(timesteps[i] * f), 5e-7);
-      EXPECT_NEAR(out[i * 8 + 4 + j], std::sin(timesteps[i] * f), 5e-7);
+      EXPECT_NEAR(out[i * 8 + j], std::cos(timesteps[i] * f), kFeatureBound);
+      EXPECT_NEAR(out[i * 8 + 4 + j], std::sin(timesteps[i] * f), kFeatureBound);
     }
   }
 }

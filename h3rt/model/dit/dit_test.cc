@@ -209,32 +209,10 @@ TEST_P(DitFixture, TrajectoryOfFourForwardsIsWithinBounds) {
 
 class PrunedFixture : public DitFixture {
  protected:
-  void SetUp() override {
-    checkpoint_ = OpenModel(model());
-    file_ = OpenFixture(model(), "pruned_f32");
-    for (const auto& [name, view] : checkpoint_.weights.entries()) {
-      const bool replaced = name.find("adaln_proj") != std::string::npos ||
-                            name.find("norm_out.linear") != std::string::npos ||
-                            name.find("time_embedder") != std::string::npos;
-      if (!replaced) store_.AddView(name, view);
-    }
-    for (const auto& [name, entry] : file_.entries()) {
-      std::string target = name;
-      if (name.rfind("blocks.", 0) == 0) target = "transformer_" + name;
-      const std::string final_layer = "final_layer.adaln_proj.linear";
-      if (name.rfind(final_layer, 0) == 0) {
-        target = "norm_out.linear" + name.substr(final_layer.size());
-      }
-      if (name.rfind("out.", 0) != 0) store_.AddView(target, file_.Get(name).value());
-    }
-    config_ = checkpoint_.config;
-    config_.adaln_rank = 8;
-  }
-
-  TransformerCheckpoint checkpoint_;
-  SafetensorsFile file_ = OpenFixture("nano", "pruned_f32");
-  WeightStore store_;
-  DitConfig config_;
+  PrunedModel pruned_ = OpenPruned(model());
+  const SafetensorsFile& file_ = pruned_.file;
+  const WeightStore& store_ = pruned_.store;
+  const DitConfig& config_ = pruned_.config;
 };
 INSTANTIATE_TEST_SUITE_P(Models, PrunedFixture, testing::Values("nano", "mini"));
 
@@ -253,7 +231,7 @@ TEST_P(PrunedFixture, AdaLnBetweenGridPointsIsInterpolated) {
   const Dit dit = Dit::Create(config_, store_).value();
   ThreadPool pool(1);
   const ExecContext context{.pool = &pool};
-  const std::vector<float> timesteps = {0.3f, 0.99999f, 1.0f, -0.25f, 1.5f, 0.0f};
+  const std::vector<float> timesteps = {0.3f, 0.99999f, 1.0f, -0.0009f, 1.0009f, 0.0f};
   const AdaLnTable table = dit.MakeAdaLn(timesteps, Precision::kFp32, context).value();
   const std::vector<float> curve = Values<float>(file_, "adaln_t_table");
   const std::vector<float> weight = Values<float>(file_, "blocks.1.adaln_proj.linear.weight");
@@ -282,6 +260,12 @@ TEST_P(PrunedFixture, AdaLnBetweenGridPointsIsInterpolated) {
     const bool on_grid = timesteps[i] <= 0.0f;
     const double planted = CompareToReference(row, expected_row(timesteps[i], false)).relative_l2;
     EXPECT_TRUE(on_grid || planted > 1e-4) << timesteps[i] << ": " << planted;
+  }
+  // The wrong unit (0 to 1000) is no timestep: clamped, every step would be the last.
+  for (const float bad : {-0.25f, 1.5f, 500.0f, std::nanf("")}) {
+    EXPECT_EQ(dit.MakeAdaLn(std::vector<float>{bad}, Precision::kFp32, context).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << bad;
   }
   // Clamped at both ends, and 1 is the last point: interval 1023, all the way.
   const auto same_row = [&](int64_t a, int64_t b) {

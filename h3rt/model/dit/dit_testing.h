@@ -158,6 +158,37 @@ inline WeightStore Replace(const WeightStore& base, std::map<std::string, Tensor
   return store;
 }
 
+// A fixture model with its AdaLN replaced by the pruned fixture's curve. `store` has views of the
+// other two.
+struct PrunedModel {
+  TransformerCheckpoint checkpoint;
+  SafetensorsFile file;
+  WeightStore store;
+  DitConfig config;
+};
+
+inline PrunedModel OpenPruned(const std::string& model) {
+  PrunedModel pruned = {OpenModel(model), OpenFixture(model, "pruned_f32"), WeightStore(), {}};
+  for (const auto& [name, view] : pruned.checkpoint.weights.entries()) {
+    const bool replaced = name.find("adaln_proj") != std::string::npos ||
+                          name.find("norm_out.linear") != std::string::npos ||
+                          name.find("time_embedder") != std::string::npos;
+    if (!replaced) pruned.store.AddView(name, view);
+  }
+  for (const auto& [name, entry] : pruned.file.entries()) {
+    std::string target = name;
+    if (name.rfind("blocks.", 0) == 0) target = "transformer_" + name;
+    const std::string final_layer = "final_layer.adaln_proj.linear";
+    if (name.rfind(final_layer, 0) == 0) {
+      target = "norm_out.linear" + name.substr(final_layer.size());
+    }
+    if (name.rfind("out.", 0) != 0) pruned.store.AddView(target, pruned.file.Get(name).value());
+  }
+  pruned.config = pruned.checkpoint.config;
+  pruned.config.adaln_rank = 8;
+  return pruned;
+}
+
 // A contiguous F32 copy of a weight.
 inline Tensor Widened(const WeightStore& store, const std::string& name) {
   Tensor copy = Tensor::Copy(store.entries().at(name)).value();

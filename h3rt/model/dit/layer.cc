@@ -15,6 +15,18 @@
 namespace h3rt::dit {
 namespace {
 
+// y = x W^T, with the roundings of the layer.
+absl::Status Project(const Layer& layer, const ConstTensorView& x, const ConstTensorView& weight,
+                     const TensorView& y, const ExecContext& context) {
+  return Linear({.x = x,
+                 .weight = weight,
+                 .bias = {},
+                 .y = y,
+                 .round_bf16 = layer.round,
+                 .round_weight_bf16 = layer.round},
+                context);
+}
+
 absl::Status NormAndModulate(const Layer& layer, const Workspace& w, const ConstTensorView& weight,
                              const ConstTensorView& shift, const ConstTensorView& scale,
                              const ExecContext& context) {
@@ -22,7 +34,8 @@ absl::Status NormAndModulate(const Layer& layer, const Workspace& w, const Const
                                 .weight = weight,
                                 .y = w.n,
                                 .eps = layer.config->norm_eps,
-                                .round_bf16 = layer.round},
+                                .round_bf16 = layer.round,
+                                .round_weight_bf16 = layer.round},
                                context));
   if (shift.is_null()) return absl::OkStatus();
   return Modulate({.x = w.n,
@@ -39,12 +52,15 @@ absl::Status ProjectAndRotate(const Layer& layer, const ConstTensorView& n,
                               const ConstTensorView& weight, const ConstTensorView& norm,
                               const TensorView& out, const ExecContext& context) {
   const DitConfig& c = *layer.config;
-  H3RT_RETURN_IF_ERROR(
-      Linear({.x = n, .weight = weight, .bias = {}, .y = out, .round_bf16 = layer.round}, context));
+  H3RT_RETURN_IF_ERROR(Project(layer, n, weight, out, context));
   const TensorView heads = out.Reshape({out.dim(0), c.num_heads, c.head_dim});
-  H3RT_RETURN_IF_ERROR(RmsNorm(
-      {.x = heads, .weight = norm, .y = heads, .eps = c.qk_norm_eps, .round_bf16 = layer.round},
-      context));
+  H3RT_RETURN_IF_ERROR(RmsNorm({.x = heads,
+                                .weight = norm,
+                                .y = heads,
+                                .eps = c.qk_norm_eps,
+                                .round_bf16 = layer.round,
+                                .round_weight_bf16 = layer.round},
+                               context));
   if (layer.cos.is_null()) return absl::OkStatus();
   return Rope({.x = heads, .cos = layer.cos, .sin = layer.sin, .round_bf16 = layer.round}, context);
 }
@@ -54,9 +70,7 @@ absl::Status AttentionBranch(const Layer& layer, const Workspace& w, const ExecC
   const LayerWeights& weights = *layer.weights;
   H3RT_RETURN_IF_ERROR(ProjectAndRotate(layer, w.n, weights.to_q, weights.norm_q, w.q, context));
   H3RT_RETURN_IF_ERROR(ProjectAndRotate(layer, w.n, weights.to_k, weights.norm_k, w.k, context));
-  H3RT_RETURN_IF_ERROR(
-      Linear({.x = w.n, .weight = weights.to_v, .bias = {}, .y = w.v, .round_bf16 = layer.round},
-             context));
+  H3RT_RETURN_IF_ERROR(Project(layer, w.n, weights.to_v, w.v, context));
   const Shape heads = {w.q.dim(0), c.num_heads, c.head_dim};
   AttentionParams attention;
   attention.q = w.q.Reshape(heads);
@@ -65,9 +79,7 @@ absl::Status AttentionBranch(const Layer& layer, const Workspace& w, const ExecC
   attention.o = w.o.Reshape(heads);
   attention.round_bf16 = layer.round;
   H3RT_RETURN_IF_ERROR(Attention(attention, context));
-  return Linear(
-      {.x = w.o, .weight = weights.to_out, .bias = {}, .y = w.n, .round_bf16 = layer.round},
-      context);
+  return Project(layer, w.o, weights.to_out, w.n, context);
 }
 
 // Chunk by chunk in place: the chunk's input rows are dead once gate and value are computed.
@@ -79,17 +91,11 @@ absl::Status FfnBranch(const Layer& layer, const Workspace& w, const ExecContext
     const TensorView n = w.n.Slice(0, begin, end);
     const TensorView gate = w.gate.Slice(0, 0, end - begin);
     const TensorView value = w.value.Slice(0, 0, end - begin);
-    H3RT_RETURN_IF_ERROR(Linear(
-        {.x = n, .weight = weights.ff_gate, .bias = {}, .y = gate, .round_bf16 = layer.round},
-        context));
-    H3RT_RETURN_IF_ERROR(Linear(
-        {.x = n, .weight = weights.ff_value, .bias = {}, .y = value, .round_bf16 = layer.round},
-        context));
+    H3RT_RETURN_IF_ERROR(Project(layer, n, weights.ff_gate, gate, context));
+    H3RT_RETURN_IF_ERROR(Project(layer, n, weights.ff_value, value, context));
     H3RT_RETURN_IF_ERROR(
         SwiGlu({.gate = gate, .value = value, .y = gate, .round_bf16 = layer.round}, context));
-    H3RT_RETURN_IF_ERROR(
-        Linear({.x = gate, .weight = weights.ff_out, .bias = {}, .y = n, .round_bf16 = layer.round},
-               context));
+    H3RT_RETURN_IF_ERROR(Project(layer, gate, weights.ff_out, n, context));
   }
   return absl::OkStatus();
 }
@@ -166,8 +172,9 @@ absl::Status CheckFinite(const ConstTensorView& x, std::string_view where,
   H3RT_ASSIGN_OR_RETURN(const int64_t at, FindNonFinite(x, context));
   if (at < 0) return absl::OkStatus();
   const int64_t width = x.dim(x.rank() - 1);
-  return Internal(
-      {.what = "the transformer made a value that is not finite",
+  // Inputs were checked before: a weight that is not finite, or values that overflow with it.
+  return DataLoss(
+      {.what = "the transformer's weights make a value that is not finite",
        .got = fmt::format("{} in row {}, channel {}", x.as<float>()[at], at / width, at % width),
        .wanted = "finite values",
        .where = std::string(where)});

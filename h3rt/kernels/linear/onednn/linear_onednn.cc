@@ -41,17 +41,18 @@ H3RT_MULTIVERSION void AddBias(const float* bias, int64_t n, float* y) {
 }
 
 // Rows [begin, begin + rows) and columns [k_begin, k_begin + depth) of the weight, as floats.
-void WidenTile(const ConstTensorView& w, int64_t begin, int64_t rows, int64_t k_begin,
-               int64_t depth, float* tile) {
+void WidenTile(const ConstTensorView& w, bool round_bf16, int64_t begin, int64_t rows,
+               int64_t k_begin, int64_t depth, float* tile) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t j = begin + i;
     const int64_t offset =
         w.rank() == 2 ? j * w.stride(0) : j / w.dim(1) * w.stride(0) + j % w.dim(1) * w.stride(1);
     WidenRow(w, offset + k_begin, depth, tile + i * kTileRow);
+    if (round_bf16 && w.dtype() != DType::kBF16) RoundRowToBf16(tile + i * kTileRow, depth);
   }
 }
 
-std::vector<float> WidenBias(const ConstTensorView& bias) {
+std::vector<float> WidenBias(const ConstTensorView& bias, bool round_bf16) {
   std::vector<float> values(static_cast<size_t>(bias.is_null() ? 0 : bias.elements()));
   if (values.empty()) return values;
   for (int64_t j = 0; j < bias.elements(); ++j) {
@@ -60,6 +61,7 @@ std::vector<float> WidenBias(const ConstTensorView& bias) {
                          : j / bias.dim(1) * bias.stride(0) + j % bias.dim(1) * bias.stride(1);
     WidenRow(bias, offset, 1, &values[static_cast<size_t>(j)]);
   }
+  if (round_bf16) RoundRowToBf16(values.data(), bias.elements());
   return values;
 }
 
@@ -79,7 +81,8 @@ absl::Status RunTile(const LinearParams& params, const Tile& t, const float* bia
   for (int64_t k_begin = 0; k_begin == 0 || k_begin < k; k_begin += kDepthTile) {
     const int64_t depth = std::min(kDepthTile, k - k_begin);
     if (depth > 0) {
-      WidenTile(params.weight, t.column, t.columns, k_begin, depth, scratch.data());
+      WidenTile(params.weight, params.round_weight_bf16, t.column, t.columns, k_begin, depth,
+                scratch.data());
     }
     H3RT_RETURN_IF_ERROR(Sgemm({.trans_b = true,
                                 .m = t.rows,
@@ -115,7 +118,7 @@ absl::Status LinearOnednn(const LinearParams& params, const ExecContext& context
   const int64_t m = params.x.dim(0);
   const int64_t n = params.y.dim(1);
   if (m == 0 || n == 0) return absl::OkStatus();
-  const std::vector<float> bias = WidenBias(params.bias);
+  const std::vector<float> bias = WidenBias(params.bias, params.round_weight_bf16);
   const Tiles tiles = ChooseTiles(m, n);
   const int64_t row_tiles = (m + tiles.m - 1) / tiles.m;
   const int64_t column_tiles = (n + tiles.n - 1) / tiles.n;

@@ -15,6 +15,10 @@ int64_t RowOffset(const ConstTensorView& view, bool grouped, int64_t j) {
   return j / view.dim(1) * view.stride(0) + j % view.dim(1) * view.stride(1);
 }
 
+double LoadRounded(const ConstTensorView& view, int64_t offset, bool round_bf16) {
+  return RoundedIf(round_bf16, LoadElement(view, offset));
+}
+
 }  // namespace
 
 absl::Status LinearRef(const LinearParams& params, const ExecContext& context) {
@@ -31,10 +35,12 @@ absl::Status LinearRef(const LinearParams& params, const ExecContext& context) {
       const int64_t row = RowOffset(params.weight, params.weight.rank() == 3, j);
       double sum = 0.0;
       for (int64_t c = 0; c < k; ++c) {
-        sum += static_cast<double>(x[c]) * LoadElement(params.weight, row + c);
+        sum += static_cast<double>(x[c]) *
+               LoadRounded(params.weight, row + c, params.round_weight_bf16);
       }
       if (!params.bias.is_null()) {
-        sum += LoadElement(params.bias, RowOffset(params.bias, params.bias.rank() == 2, j));
+        sum += LoadRounded(params.bias, RowOffset(params.bias, params.bias.rank() == 2, j),
+                           params.round_weight_bf16);
       }
       const auto value = static_cast<float>(sum);
       y[j] = params.round_bf16 ? RoundToBf16(value) : value;

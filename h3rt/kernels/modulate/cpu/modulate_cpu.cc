@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "h3rt/cpu/multiversion.h"
+#include "h3rt/cpu/tasks.h"
 #include "h3rt/num/bf16.h"
 
 namespace h3rt {
 namespace {
-
-constexpr int64_t kElementsPerTask = 1 << 15;
 
 H3RT_MULTIVERSION void ModulateRow(const float* x, const float* shift, const float* scale,
                                    int64_t n, float* y) {
@@ -36,10 +35,6 @@ H3RT_MULTIVERSION void GatedRow(float* x, const float* gate, const float* y, int
 
 H3RT_MULTIVERSION void GatedRowRounded(float* x, const float* gate, const float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = RoundToBf16(x[i] + RoundToBf16(gate[i] * y[i]));
-}
-
-int64_t RowsPerTask(int64_t columns) {
-  return std::max<int64_t>(kElementsPerTask / std::max<int64_t>(columns, 1), 1);
 }
 
 }  // namespace

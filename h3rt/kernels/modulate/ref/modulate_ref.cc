@@ -3,14 +3,6 @@
 #include "h3rt/cpu/convert.h"
 
 namespace h3rt {
-namespace {
-
-double Rounded(double value, bool round_bf16) {
-  return round_bf16 ? static_cast<double>(RoundToBf16(static_cast<float>(value))) : value;
-}
-
-}  // namespace
-
 absl::Status ModulateRef(const ModulateParams& params, const ExecContext& context) {
   const bool rn = params.round_bf16;
   return context.ParallelFor(params.x.dim(0), [&](int64_t i) {
@@ -20,9 +12,9 @@ absl::Status ModulateRef(const ModulateParams& params, const ExecContext& contex
     const float* scale = params.scale.as<float>() + row * params.scale.stride(0);
     float* y = params.y.as<float>() + i * params.y.stride(0);
     for (int64_t j = 0; j < params.x.dim(1); ++j) {
-      const double factor = Rounded(1.0 + static_cast<double>(scale[j]), rn);
-      const double product = Rounded(static_cast<double>(x[j]) * factor, rn);
-      y[j] = static_cast<float>(Rounded(product + static_cast<double>(shift[j]), rn));
+      const double factor = RoundedIf(rn, 1.0 + static_cast<double>(scale[j]));
+      const double product = RoundedIf(rn, static_cast<double>(x[j]) * factor);
+      y[j] = static_cast<float>(RoundedIf(rn, product + static_cast<double>(shift[j])));
     }
     return absl::OkStatus();
   });
@@ -39,8 +31,8 @@ absl::Status GatedResidualRef(const GatedResidualParams& params, const ExecConte
     }
     for (int64_t j = 0; j < params.x.dim(1); ++j) {
       const double g = gate == nullptr ? 1.0 : static_cast<double>(gate[j]);
-      const double product = Rounded(g * static_cast<double>(y[j]), rn);
-      x[j] = static_cast<float>(Rounded(static_cast<double>(x[j]) + product, rn));
+      const double product = RoundedIf(rn, g * static_cast<double>(y[j]));
+      x[j] = static_cast<float>(RoundedIf(rn, static_cast<double>(x[j]) + product));
     }
     return absl::OkStatus();
   });

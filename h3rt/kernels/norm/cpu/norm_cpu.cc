@@ -7,11 +7,10 @@
 #include "h3rt/cpu/convert.h"
 #include "h3rt/cpu/math.h"
 #include "h3rt/cpu/reduce.h"
+#include "h3rt/cpu/tasks.h"
 
 namespace h3rt {
 namespace {
-
-constexpr int64_t kElementsPerTask = 1 << 15;
 
 H3RT_MULTIVERSION void ScaleRow(const float* x, int64_t n, float factor, const float* w,
                                 bool round_bf16, float* y) {
@@ -52,10 +51,6 @@ std::vector<float> Widened(const ConstTensorView& view) {
   return values;
 }
 
-int64_t RowsPerTask(int64_t columns) {
-  return std::max<int64_t>(kElementsPerTask / std::max<int64_t>(columns, 1), 1);
-}
-
 }  // namespace
 
 absl::Status RmsNormCpu(const RmsNormParams& params, const ExecContext& context) {
@@ -68,6 +63,9 @@ absl::Status RmsNormCpu(const RmsNormParams& params, const ExecContext& context)
   if (c == 0) return absl::OkStatus();
   std::vector<float> weight;
   if (!params.weight.is_null()) weight = Widened(params.weight);
+  if (params.round_weight_bf16) {
+    RoundRowToBf16(weight.data(), static_cast<int64_t>(weight.size()));
+  }
   const int64_t per_task = RowsPerTask(c);
   return context.ParallelFor((rows + per_task - 1) / per_task, [&](int64_t task) {
     for (int64_t row = task * per_task; row < std::min((task + 1) * per_task, rows); ++row) {

@@ -23,7 +23,9 @@ absl::Status RmsNormRef(const RmsNormParams& params, const ExecContext& context)
     }
     const double inverse = 1.0 / std::sqrt(sum / static_cast<double>(c) + params.eps);
     for (int64_t j = 0; j < c; ++j) {
-      const double w = params.weight.is_null() ? 1.0 : LoadElement(params.weight, j);
+      const double w = params.weight.is_null()
+                           ? 1.0
+                           : RoundedIf(params.round_weight_bf16, LoadElement(params.weight, j));
       const auto value = static_cast<float>(static_cast<double>(from[j]) * inverse * w);
       to[j] = params.round_bf16 ? RoundToBf16(value) : value;
     }

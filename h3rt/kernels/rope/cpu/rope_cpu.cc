@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "h3rt/cpu/multiversion.h"
+#include "h3rt/cpu/tasks.h"
 #include "h3rt/num/bf16.h"
 
 namespace h3rt {
 namespace {
-
-constexpr int64_t kElementsPerTask = 1 << 15;
 
 H3RT_MULTIVERSION void RotateHead(float* __restrict a, float* __restrict b,
                                   const float* __restrict cos, const float* __restrict sin,
@@ -37,8 +36,7 @@ H3RT_MULTIVERSION void RotateHeadRounded(float* __restrict a, float* __restrict 
 absl::Status RopeCpu(const RopeParams& params, const ExecContext& context) {
   const auto& x = params.x;
   const int64_t r = params.cos.dim(1);
-  const int64_t row_size = std::max<int64_t>(x.dim(1) * x.dim(2), 1);
-  const int64_t rows = std::max<int64_t>(kElementsPerTask / row_size, 1);
+  const int64_t rows = RowsPerTask(x.dim(1) * x.dim(2));
   return context.ParallelFor((x.dim(0) + rows - 1) / rows, [&](int64_t task) {
     for (int64_t i = task * rows; i < std::min((task + 1) * rows, x.dim(0)); ++i) {
       const float* cos = params.cos.as<float>() + i * params.cos.stride(0);

@@ -3,14 +3,6 @@
 #include "h3rt/cpu/convert.h"
 
 namespace h3rt {
-namespace {
-
-double Rounded(double value, bool round_bf16) {
-  return round_bf16 ? static_cast<double>(RoundToBf16(static_cast<float>(value))) : value;
-}
-
-}  // namespace
-
 absl::Status RopeRef(const RopeParams& params, const ExecContext& context) {
   const auto& x = params.x;
   const int64_t r = params.cos.dim(1);
@@ -21,12 +13,12 @@ absl::Status RopeRef(const RopeParams& params, const ExecContext& context) {
       for (int64_t j = 0; j < r; ++j) {
         const auto cos = static_cast<double>(params.cos.as<float>()[i * params.cos.stride(0) + j]);
         const auto sin = static_cast<double>(params.sin.as<float>()[i * params.sin.stride(0) + j]);
-        const double c = Rounded(cos, rn);
-        const double s = Rounded(sin, rn);
+        const double c = RoundedIf(rn, cos);
+        const double s = RoundedIf(rn, sin);
         const auto a = static_cast<double>(row[j]);
         const auto b = static_cast<double>(row[j + r]);
-        row[j] = static_cast<float>(Rounded(Rounded(a * c, rn) - Rounded(b * s, rn), rn));
-        row[j + r] = static_cast<float>(Rounded(Rounded(b * c, rn) + Rounded(a * s, rn), rn));
+        row[j] = static_cast<float>(RoundedIf(rn, RoundedIf(rn, a * c) - RoundedIf(rn, b * s)));
+        row[j + r] = static_cast<float>(RoundedIf(rn, RoundedIf(rn, b * c) + RoundedIf(rn, a * s)));
       }
     }
     return absl::OkStatus();
