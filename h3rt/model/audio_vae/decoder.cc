@@ -41,7 +41,7 @@ int64_t MostPanel(const AudioVaeConfig& config, int64_t a) {
     n *= config.decoder_rates[i];
     const int64_t co = StageChannels(config, static_cast<int64_t>(i));
     const Conv1dShape up = {.ci = 2 * co, .co = co, .k = config.decoder_kernels[i]};
-    most = std::max({most, ConvTranspose1dPanel(up, config.decoder_rates[i], n),
+    most = std::max({most, ConvTranspose1dPanel(up, config.decoder_rates[i]),
                      Conv1dPanel({.ci = co, .k = widest}, n)});
   }
   return most;

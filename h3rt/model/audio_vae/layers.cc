@@ -7,8 +7,7 @@
 namespace h3rt::audio_vae {
 namespace {
 
-// Rows of an operand that the matrix product packs at a time.
-constexpr int64_t kPackedDepth = 384;
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
 absl::StatusOr<ConstTensorView> GetF32(const WeightStore& weights, const std::string& name,
                                        const Shape& shape) {
@@ -66,15 +65,12 @@ absl::Status Conv1d(const Conv1dWeights& conv, const Conv1dSteps& steps, const C
 }
 
 int64_t Conv1dPanel(const Conv1dShape& shape, int64_t n) {
-  const int64_t depth = std::min<int64_t>(shape.ci * shape.k, 1024);
-  const int64_t positions = std::min<int64_t>(n, n >= 8192 ? 512 : 256);
-  return (depth + std::min(depth, kPackedDepth)) * positions;
+  const int64_t co = std::max(shape.ci, shape.co);  // no convolution here widens without saying so
+  return ConvScratchBytes(co, shape.ci * shape.k, n, DType::kF32) / kFloat;
 }
 
-int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate, int64_t n) {
-  const int64_t outputs = std::min<int64_t>(n, 1024);
-  const int64_t inputs = std::min(outputs / rate + shape.k / rate + 1, n / rate);
-  return (shape.co * shape.k + std::min(shape.ci, kPackedDepth)) * inputs;
+int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate) {
+  return ConvTransposeScratchBytes(shape.ci, shape.co, shape.k, rate) / kFloat;
 }
 
 }  // namespace h3rt::audio_vae

@@ -44,9 +44,9 @@ struct Conv1dSteps {
 absl::Status Conv1d(const Conv1dWeights& conv, const Conv1dSteps& steps, const ConstTensorView& x,
                     const TensorView& y, const ExecContext& context);
 
-// Floats that the convolution op holds for a thread while it makes n outputs a channel: gathered
-// inputs, or a transposed convolution's products, and the matrix product's packed operand.
+// Floats that the convolution op holds for a thread, as the op itself says, while it makes n
+// outputs a channel. A shape without `co` has as many outputs as inputs.
 int64_t Conv1dPanel(const Conv1dShape& shape, int64_t n);
-int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate, int64_t n);
+int64_t ConvTranspose1dPanel(const Conv1dShape& shape, int64_t rate);
 
 }  // namespace h3rt::audio_vae

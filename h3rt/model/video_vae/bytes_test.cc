@@ -13,6 +13,9 @@ namespace {
 // A plan of the whole program has to be within 5 % of what it takes.
 constexpr double kTolerance = 0.05;
 constexpr int kThreads = 2;
+// The ops promise packing at the depth of AVX-512, twice what AVX2 takes (cpu/sgemm.h); a thread's
+// share of that may be missing from what is held.
+constexpr int64_t kPackingBytes = int64_t{512} << 10;
 
 class VideoVaeBytes : public ::testing::Test {
  protected:
@@ -25,8 +28,10 @@ class VideoVaeBytes : public ::testing::Test {
   VideoVae Vae() { return VideoVae::Create(checkpoint_.config, checkpoint_.weights).value(); }
 
   static void ExpectClose(int64_t held, uint64_t promised) {
-    const double ratio = static_cast<double>(held) / static_cast<double>(promised);
-    EXPECT_TRUE(ratio <= 1.0 + kTolerance && ratio >= 1.0 - kTolerance)
+    const auto most = static_cast<double>(promised);
+    const auto spare = static_cast<double>(kThreads * kPackingBytes);
+    const auto bytes = static_cast<double>(held);
+    EXPECT_TRUE(bytes <= most * (1.0 + kTolerance) && bytes >= most * (1.0 - kTolerance) - spare)
         << "held " << held << ", promised " << promised;
   }
 

@@ -90,8 +90,7 @@ absl::Status PointwiseConv(const Affine& conv, const Shape& shape, Tensor& from,
 struct Sizes {
   int64_t activation = 0;
   int64_t padded = 0;
-  // What the convolution op holds for a thread: a panel of gathered inputs, at most 1024 sums by
-  // 512 outputs.
+  // Floats that the convolution op holds for a thread, as the op itself says.
   int64_t panels = 0;
 
   void Activation(const Shape& shape) { activation = std::max(activation, shape.elements()); }
@@ -100,11 +99,11 @@ struct Sizes {
   }
   void Conv(Shape& shape, int64_t co, const Border& border, const ConvStride& stride) {
     Padded(shape, border.begin + border.end);
-    const int64_t depth = std::min<int64_t>(shape[0] * 27, 1024);
+    const int64_t depth = shape[0] * 27;
     shape = ConvOutput(shape, co, border, stride);
     const int64_t positions = shape[1] * shape[2] * shape[3];
-    const int64_t most = positions >= 8192 ? 512 : 256;
-    panels = std::max(panels, depth * std::min(positions, most));
+    panels = std::max(panels, ConvScratchBytes(co, depth, positions, DType::kF32) /
+                                  static_cast<int64_t>(sizeof(float)));
     Activation(shape);
   }
 };
