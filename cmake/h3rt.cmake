@@ -1,4 +1,4 @@
-# h3rt_library, h3rt_test and h3rt_program: every target states its floor, and an upward or sideways
+# h3rt_library, h3rt_test, h3rt_bench: every library states its floor, and an upward or sideways
 # dependency stops the configuration. tools/check_layers reads the includes for the same rule.
 
 set(H3RT_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
