@@ -70,7 +70,7 @@ step configure configure
 step headers python3 -B tools/check_compile headers --build "$build"
 step aarch64 python3 -B tools/check_compile aarch64 --build "$build"
 step clang python3 -B tools/check_compile clang --build "$build"
-step tidy python3 -B tools/check_compile tidy --build "$build"
+step tidy python3 -B tools/check_compile tidy --quick --build "$build"
 if nvcc="$(find_nvcc)"; then
   step device_code check_device_code "$nvcc"
 else

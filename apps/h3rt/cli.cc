@@ -10,15 +10,18 @@
 namespace h3rt::cli {
 namespace {
 
-constexpr int kMaxThreads = 4096;
+constexpr int kMaxThreads = 512;
 
 // The signals that end the program politely.
 sigset_t CancelSignals() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action = {};
+    // What is ignored stays ignored: that is how nohup and a shell's & protect a run.
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    sigaddset(&set, signal);
+  }
   return set;
 }
 

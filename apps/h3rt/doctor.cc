@@ -61,6 +61,7 @@ std::string TextOf(const ArchitectureRow& row) {
 }
 
 absl::StatusOr<Outcome> Run(bool json) {
+  H3RT_RETURN_IF_ERROR(ResolveThreads({}).status());  // a variable that other commands refuse
   absl::StatusOr<DeviceList> listed = ListDevices();
   if (absl::IsInvalidArgument(listed.status()))
     return listed.status();  // the variable, not the machine

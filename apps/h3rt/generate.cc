@@ -50,7 +50,8 @@ enough and says so. Released models were made for 124 to 345 frames; other lengt
 more: their 50 steps are 49 forwards. --forwards 0 with --latents-in only decodes.
 
 Files: --prompt-embeds holds prompt_embeds [N, text_dim]; --latents-in and --save-latents hold
-latents [24, T, h, w] and audio_latents [2, 32, A], normalised (safetensors).
+latents [24, T, h, w] and audio_latents [2, 32, A], normalised (safetensors); of --latents-in one may
+be missing, and is then drawn. A leading extent of 1 is taken as a batch.
 
 The same request gives the same bytes for any number of threads. Ctrl-C stops within a moment and
 leaves no partial file. Without FFmpeg the clip is written as .y4m and .wav.)";

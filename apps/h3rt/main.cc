@@ -62,6 +62,7 @@ static bool WantsJson(int argc, char** argv) {
 }
 
 static int Run(int argc, char** argv) {
+  InstallSignalHandler();
   CLI::App app{"MiniMax-H3 video with sound, natively", "h3rt"};
   app.set_version_flag("--version", std::string("h3rt ") + kVersion);
   app.require_subcommand(1);
@@ -75,7 +76,10 @@ static int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success, std::cout, std::cerr);
+    const int code = app.exit(success, std::cout, std::cerr);
+    std::cout << std::flush;
+    if (std::cout) return code;
+    return Report(IoError({.what = "cannot write the result to standard output"}), false);
   } catch (const CLI::ParseError& error) {
     return Report(InvalidArgument({.what = error.what(), .where = "h3rt --help lists the flags"}),
                   WantsJson(argc, argv));
@@ -83,7 +87,6 @@ static int Run(int argc, char** argv) {
   if (const absl::Status status = SetLogLevelFromEnvironment(); !status.ok()) {
     return Report(status, invocation.json);
   }
-  InstallSignalHandler();
   const absl::StatusOr<Outcome> outcome = invocation.run();
   if (!outcome.ok()) return Report(outcome.status(), invocation.json);
   if (invocation.json) {

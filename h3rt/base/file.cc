@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -33,11 +34,31 @@ absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::strin
 
 }  // namespace
 
+std::string FollowLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // the kernel's own limit
+  std::string current = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    char target[PATH_MAX];
+    const ssize_t n = ::readlink(current.c_str(), target, sizeof(target));
+    if (n < 0) return current;
+    const std::string next(target, static_cast<size_t>(n));
+    current = next[0] == '/' ? next : FolderOf(current) + "/" + next;
+  }
+  return path;
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
   // Not blocking: opening a pipe that nobody writes would wait for ever.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return ErrnoStatus(errno, "open", path);
   struct stat info = {};
+  if (fd < 0) {
+    const int error = errno;
+    // A link to nowhere is a mistake, and not the absence of the file.
+    if (error == ENOENT && ::lstat(path.c_str(), &info) == 0) {
+      return IoError({.what = "cannot open file", .got = "a link to nowhere", .where = path});
+    }
+    return ErrnoStatus(error, "open", path);
+  }
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
     return IoError({.what = "cannot read file",
@@ -78,17 +99,19 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_byt
 absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
   if (path.empty()) return IoError({.what = "cannot write file", .got = "an empty name"});
   struct stat info = {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    // Renaming over a device (as root) or a pipe would replace it.
-    return IoError({.what = "cannot write file",
-                    .got = S_ISDIR(info.st_mode) ? "a folder" : "not a regular file",
-                    .where = path});
+  if (::stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) {
+      // Renaming over a device (as root) or a pipe would replace it.
+      return IoError({.what = "cannot write file",
+                      .got = S_ISDIR(info.st_mode) ? "a folder" : "not a regular file",
+                      .where = path});
+    }
+  } else if (errno == ENAMETOOLONG || errno == ELOOP) {
+    return ErrnoStatus(errno, "write", path);
   }
   PendingFile file;
   // Written through a link: renaming over it would replace the link.
-  char* const target = ::realpath(path.c_str(), nullptr);
-  file.path_ = target != nullptr ? target : path;
-  std::free(target);
+  file.path_ = FollowLinks(path);
   std::string name = FolderOf(file.path_) + "/.h3rt-XXXXXX";
   file.fd_ = ::mkstemp(name.data());
   if (file.fd_ < 0) return ErrnoStatus(errno, "create a file in", FolderOf(file.path_));

@@ -11,6 +11,10 @@
 
 namespace h3rt {
 
+// The path that a write to `path` ends at: links are followed, also one whose target is not there
+// yet. A loop of links, or a path that is no link, stays as it is.
+std::string FollowLinks(const std::string& path);
+
 // The whole file; refuses more than `limit_bytes` before reading.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t limit_bytes = 1ull << 30);
 

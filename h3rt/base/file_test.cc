@@ -162,6 +162,18 @@ TEST_F(FileTest, ALinkKeepsPointingAtTheFileThatIsWritten) {
   EXPECT_THAT(Names(), ElementsAre("link", "target"));
 }
 
+TEST_F(FileTest, ALinkToNowhereIsFollowedForWritingAndRefusedForReading) {
+  ASSERT_EQ(::symlink("later", Path("link").c_str()), 0);
+  EXPECT_EQ(FollowLinks(Path("link")), Path("later"));
+  EXPECT_EQ(ReadFile(Path("link")).status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "now").ok());
+  EXPECT_EQ(*ReadFile(Path("later")), "now");
+  EXPECT_THAT(Names(), ElementsAre("later", "link"));
+  ASSERT_EQ(::symlink("loop", Path("loop").c_str()), 0);
+  EXPECT_EQ(PendingFile::Create(Path("loop")).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(PendingFile::Create(Path(std::string(300, 'a').c_str())).ok());
+}
+
 // Runs in a child whose files may not grow over 64 KiB, as on a disk that fills up while writing.
 void WriteUntilFull(const std::string& path) {
   std::signal(SIGXFSZ, SIG_IGN);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "h3rt/base/env.h"
 #include "h3rt/media/clip_sinks.h"
 #include "h3rt/media/ffmpeg_library.h"
 #include "h3rt/media/pixels.h"
@@ -187,6 +188,9 @@ absl::StatusOr<ClipWriter> ClipWriter::Create(const std::string& path, const Cli
       H3RT_ASSIGN_OR_RETURN(state->sink, MakeMp4Sink(*api, path, state->options));
       return ClipWriter(std::move(state));
     }
+    // Who names a module wants that one; the fallback is for machines without FFmpeg.
+    const std::string wanted = GetEnv(EnvVar::kMediaLibrary).value_or("none");
+    if (wanted != "none") return api.status();
     H3RT_ASSIGN_OR_RETURN(state->sink, MakeY4mSink(stem, state->options, MessageOf(api.status())));
     return ClipWriter(std::move(state));
   }

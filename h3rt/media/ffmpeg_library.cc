@@ -1,6 +1,7 @@
 #include "h3rt/media/ffmpeg_library.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -91,7 +92,8 @@ absl::StatusOr<const H3rtMediaApi*> FfmpegApi() {
   std::string tried;
   for (const std::string& path : FfmpegSearchPaths(ProgramPath(), wanted)) {
     if (const auto it = loaded.find(path); it != loaded.end()) return it->second;
-    if (::access(path.c_str(), F_OK) != 0) {
+    struct stat info = {};  // opening a pipe would wait for ever
+    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
       tried += (tried.empty() ? "" : ", ") + path;
       continue;
     }

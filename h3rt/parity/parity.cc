@@ -118,6 +118,19 @@ void Recorder::Compare(const std::string& name, const ConstTensorView& got,
   Add(std::move(row));
 }
 
+void Recorder::RequireRows(std::string_view file, size_t before) {
+  struct stat info = {};
+  if (rows() > before || ::stat(PathOf(file).c_str(), &info) != 0) return;
+  Add({.folder = {},
+       .name = std::string(file),
+       .shape = "-",
+       .note = "no tensor of this file was compared"});
+}
+
+void Recorder::Missing(const std::string& name) {
+  report_.absent.push_back((folder_.empty() ? "" : folder_ + "/") + name);
+}
+
 bool Recorder::Exists(std::string_view file) {
   struct stat info = {};
   if (::stat(PathOf(file).c_str(), &info) == 0) return true;
@@ -165,13 +178,28 @@ bool IsModelFolder(const std::string& path) {
 }
 
 absl::Status RunModelFolder(parity::Recorder recorder, const ExecContext& context) {
-  H3RT_RETURN_IF_ERROR(parity::RunLayout(recorder));
-  H3RT_RETURN_IF_ERROR(parity::RunSchedule(recorder));
-  H3RT_RETURN_IF_ERROR(parity::RunTransformer(recorder, context));
-  H3RT_RETURN_IF_ERROR(parity::RunTrajectory(recorder, context));
-  H3RT_RETURN_IF_ERROR(parity::RunVideoVae(recorder, context));
-  H3RT_RETURN_IF_ERROR(parity::RunAudioVae(recorder, context));
-  return parity::RunEndToEnd(recorder, context);
+  struct Part {
+    const char* file;
+    const char* network;  // the file is compared only where this folder is; null: always
+    absl::Status (*run)(parity::Recorder&, const ExecContext&);
+  };
+  static constexpr Part kParts[] = {
+      {"layout.safetensors", nullptr, [](auto& r, auto&) { return parity::RunLayout(r); }},
+      {"schedule.safetensors", nullptr, [](auto& r, auto&) { return parity::RunSchedule(r); }},
+      {"transformer_forward_f32.safetensors", "transformer", parity::RunTransformer},
+      {"trajectory_f32.safetensors", "transformer", parity::RunTrajectory},
+      {"vae.safetensors", "vae", parity::RunVideoVae},
+      {"audio_vae.safetensors", "audio_vae", parity::RunAudioVae},
+      {"end_to_end_f32.safetensors", nullptr, parity::RunEndToEnd},
+  };
+  for (const Part& part : kParts) {
+    const size_t before = recorder.rows();
+    H3RT_RETURN_IF_ERROR(part.run(recorder, context));
+    if (part.network == nullptr || IsFolder(recorder.PathOf(part.network))) {
+      recorder.RequireRows(part.file, before);
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -227,7 +255,10 @@ absl::StatusOr<ParityReport> RunParity(const std::string& dir, const ExecContext
   }
   parity::Recorder top("", dir, report, on_row);
   H3RT_RETURN_IF_ERROR(parity::RunRng(top));
+  top.RequireRows("rng.safetensors", 0);
+  const size_t before = top.rows();
   H3RT_RETURN_IF_ERROR(parity::RunFormats(top));
+  top.RequireRows("formats.safetensors", before);
   for (const std::string& name : FoldersIn(dir)) {
     if (!IsModelFolder(dir + "/" + name)) continue;
     H3RT_RETURN_IF_ERROR(

@@ -35,7 +35,7 @@ struct ParityRow {
 
 struct ParityReport {
   std::vector<ParityRow> rows;
-  std::vector<std::string> absent;  // files of the form that are not there
+  std::vector<std::string> absent;  // files and tensors of the form that are not there
   int64_t failures() const;
   Json ToJson() const;
 };
@@ -44,8 +44,9 @@ struct ParityReport {
 std::string FormatRow(const ParityRow& row);
 
 // Runs everything that `dir` (one model folder, or the folder above with rng.safetensors,
-// formats.safetensors and model folders) holds. Missing files are listed, not failures; a file that
-// cannot be read or lacks a tensor is an error. `on_row` sees each row as it is made.
+// formats.safetensors and model folders) holds. Missing files and tensors are listed, not failures;
+// a file of which nothing was compared is a failure, one that cannot be read an error. `on_row`
+// sees each row as it is made.
 absl::StatusOr<ParityReport> RunParity(const std::string& dir, const ExecContext& context,
                                        const std::function<void(const ParityRow&)>& on_row = {});
 

@@ -45,6 +45,13 @@ class Recorder {
   // A row whose comparison was made elsewhere.
   void Add(ParityRow row);
 
+  size_t rows() const { return report_.rows.size(); }
+  // A failing row when `file` is there and no row has come since there were `before`: an emptied
+  // file must not pass.
+  void RequireRows(std::string_view file, size_t before);
+  // Lists a tensor of the form that a file does not hold.
+  void Missing(const std::string& name);
+
   const std::string& path() const { return path_; }
   std::string PathOf(std::string_view file) const { return path_ + "/" + std::string(file); }
   // True when the file or folder exists; otherwise it is listed as absent.

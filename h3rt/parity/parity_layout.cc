@@ -142,7 +142,10 @@ absl::Status RunLayout(Recorder& recorder) {
                         recorder.Open("layout.safetensors"));
   if (!file) return absl::OkStatus();
   for (const char* task : {"t2va", "fl2va_first", "fl2va_last", "fl2va_both"}) {
-    if (!file->Has(std::string(task) + ".position_ids")) continue;
+    if (!file->Has(std::string(task) + ".position_ids")) {
+      recorder.Missing(std::string("layout.") + task + ".position_ids");
+      continue;
+    }
     H3RT_RETURN_IF_ERROR(RunTask(recorder, *file, task));
   }
   return file->Has("canonical_rows") ? RunCanonical(recorder, *file) : absl::OkStatus();
@@ -162,6 +165,8 @@ absl::Status RunSchedule(Recorder& recorder) {
                           MakeSchedule(points - 1, video ? video_shift : audio_shift));
     H3RT_ASSIGN_OR_RETURN(const ConstTensorView want, file->Get(name));
     const bool sigmas = name.find(".sigmas") != std::string::npos;
+    const std::string pair = name.substr(0, name.rfind('.')) + (sigmas ? ".timesteps" : ".sigmas");
+    if (!file->Has(pair)) recorder.Missing("schedule." + pair);
     const std::vector<float>& got = sigmas ? schedule.sigmas : schedule.timesteps;
     recorder.Compare("schedule." + name,
                      ConstTensorView::Of(got.data(), {static_cast<int64_t>(got.size())}), want,

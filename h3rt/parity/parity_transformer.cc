@@ -110,6 +110,12 @@ absl::StatusOr<Recorded> RunForward(const Dit& dit, const ForwardInputs& in, Pre
 // Every recorded tensor of `file` that is not an input, against the run's.
 void CompareAll(Recorder& recorder, const std::string& prefix, const SafetensorsFile& file,
                 const Recorded& run, double bound) {
+  for (const auto& [name, value] : run) {
+    // Branch outputs are recorded of the first block alone.
+    const bool branch =
+        name.find(".attn") != std::string::npos || name.find(".ff") != std::string::npos;
+    if (!branch && !file.Has(name)) recorder.Missing(prefix + name);
+  }
   for (const auto& [name, entry] : file.entries()) {
     if (name.rfind("in.", 0) == 0) continue;
     const auto it = run.find(name);
@@ -232,7 +238,9 @@ absl::Status RunTransformer(Recorder& recorder, const ExecContext& context) {
   CompareAll(recorder, "transformer_f32.", *f32, run, kTransformerF32);
   if (bf16) {
     H3RT_ASSIGN_OR_RETURN(const Recorded run16, RunForward(dit, in, Precision::kBf16, context));
+    const size_t before = recorder.rows();
     CompareAll(recorder, "transformer_bf16.", *bf16, run16, kTransformerBf16);
+    recorder.RequireRows("transformer_forward_bf16.safetensors", before);
   }
   if (pruned) H3RT_RETURN_IF_ERROR(RunPruned(recorder, *pruned, checkpoint, in, context));
   if (single) H3RT_RETURN_IF_ERROR(RunSingleFile(recorder, checkpoint, in, run, context));

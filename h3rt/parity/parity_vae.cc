@@ -65,7 +65,10 @@ absl::Status RunVideoVae(Recorder& recorder, const ExecContext& context) {
                         VideoVae::Create(checkpoint.config, checkpoint.weights));
   const int64_t factor = checkpoint.config.spatial_factor();
   for (const VaeCase& c : kVaeCases) {
-    if (!file->Has(c.input) || !file->Has(c.output)) continue;
+    if (!file->Has(c.input) || !file->Has(c.output)) {
+      recorder.Missing(std::string("vae.") + (file->Has(c.input) ? c.output : c.input));
+      continue;
+    }
     const VaeTiling tiling =
         c.small_tiles ? VaeTiling{.tile = 2 * factor, .overlap = factor} : VaeTiling{};
     H3RT_ASSIGN_OR_RETURN(const Tensor input, ReadClip(*file, c.input));
@@ -90,6 +93,9 @@ absl::Status RunAudioVae(Recorder& recorder, const ExecContext& context) {
                         OpenAudioVae(recorder.PathOf("audio_vae")));
   H3RT_ASSIGN_OR_RETURN(const AudioVae vae,
                         AudioVae::Create(checkpoint.config, checkpoint.weights));
+  for (const char* name : {"z", "decode", "wave", "encode_mode"}) {
+    if (!file->Has(name)) recorder.Missing(std::string("audio_vae.") + name);
+  }
   if (file->Has("z") && file->Has("decode")) {
     H3RT_ASSIGN_OR_RETURN(const Tensor z, ReadTensor(*file, "z", DType::kF32, 3));
     H3RT_ASSIGN_OR_RETURN(const Tensor recorded, ReadTensor(*file, "decode", DType::kF32, 3));

@@ -18,7 +18,7 @@ namespace {
 std::filesystem::path RealPath(const std::string& path) {
   std::error_code error;
   const std::filesystem::path real =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+      std::filesystem::weakly_canonical(std::filesystem::absolute(FollowLinks(path), error), error);
   return error ? std::filesystem::path(path) : real;
 }
 
@@ -128,7 +128,13 @@ absl::StatusOr<ClipJobResult> RunClipJob(Session& session, const GenerateRequest
   H3RT_ASSIGN_OR_RETURN(const GenerateResult result, session.Generate(request, progress, cancel));
   job.stages = result.stages;
   ProgressMeter meter("write", 1, progress);
-  H3RT_RETURN_IF_ERROR(WriteOutputs(session, request, outputs, result, cancel, job));
+  const absl::Status written = WriteOutputs(session, request, outputs, result, cancel, job);
+  if (!written.ok() && !job.files.empty()) {
+    std::string kept;
+    for (const std::string& file : job.files) kept += (kept.empty() ? "" : ", ") + file;
+    return WithContext(written, "complete and kept: " + kept);
+  }
+  H3RT_RETURN_IF_ERROR(written);
   meter.Step(1);
   job.stages.push_back({"write", meter.seconds()});
   return job;

@@ -232,6 +232,11 @@ absl::Status Session::Check(const GenerateRequest& request) const {
   H3RT_RETURN_IF_ERROR(CheckRange(request.width, 32, kMaxEdge, "width"));
   H3RT_RETURN_IF_ERROR(CheckRange(request.height, 32, kMaxEdge, "height"));
   H3RT_RETURN_IF_ERROR(CheckRange(request.frames, 5, kMaxClipFrames, "frames"));
+  if (request.forwards == 0 && request.latents.empty() != request.audio_latents.empty()) {
+    return InvalidArgument({.what = "decoding without a forward",
+                            .got = request.latents.empty() ? "no latents" : "no audio_latents",
+                            .wanted = "both of latents and audio_latents"});
+  }
   const bool decode_only = !request.latents.empty() && !request.audio_latents.empty();
   H3RT_RETURN_IF_ERROR(CheckRange(request.forwards, decode_only ? 0 : 1, kMaxForwards, "forwards"));
   const Geometry g = GeometryOf(request, impl_->video_config);

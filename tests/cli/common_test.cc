@@ -180,6 +180,21 @@ TEST(Parity, AWrongWeightFailsAndSaysWhere) {
   EXPECT_NE(run.out.find("FAIL transformer_f32."), std::string::npos) << run.out;
 }
 
+TEST(Parity, AnEmptiedFixtureFails) {
+  namespace fs = std::filesystem;
+  const Tensor other = Tensor::Zeros(DType::kF32, {1}).value();
+  for (const char* file : {"schedule.safetensors", "vae.safetensors", "audio_vae.safetensors",
+                           "transformer_forward_bf16.safetensors", "layout.safetensors"}) {
+    const TemporaryFolder folder;
+    fs::copy(H3RT_TEST_DATA "/h3/nano", folder / "nano", fs::copy_options::recursive);
+    fs::remove(folder / "nano/" + file);
+    ASSERT_TRUE(WriteSafetensors(folder / "nano/" + file, {{"other", other.view()}}).ok());
+    const ProgramRun run = RunProgram({"parity", folder / "nano"});
+    EXPECT_EQ(run.exit_code, 1) << file << run.err;
+    EXPECT_NE(run.out.find("FAIL"), std::string::npos) << file << run.out;
+  }
+}
+
 TEST(Parity, AFixtureOfAnotherDtypeIsDataLossAndNoCrash) {
   const TemporaryFolder folder;
   const Tensor wrong = Tensor::Zeros(DType::kF16, {3}).value();

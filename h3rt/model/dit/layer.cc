@@ -174,7 +174,7 @@ absl::Status CheckFinite(const ConstTensorView& x, std::string_view where,
   const int64_t width = x.dim(x.rank() - 1);
   // Inputs were checked before: a weight that is not finite, or values that overflow with it.
   return DataLoss(
-      {.what = "the transformer's weights make a value that is not finite",
+      {.what = "the transformer makes a value that is not finite (from its weights or its inputs)",
        .got = fmt::format("{} in row {}, channel {}", x.as<float>()[at], at / width, at % width),
        .wanted = "finite values",
        .where = std::string(where)});
