@@ -108,7 +108,7 @@ void FillLowPass(std::span<float> taps) {
   H3RT_CHECK(taps.size() == kTaps);
   constexpr double kCutoff = 0.25;
   constexpr double kHalfWidth = 0.3;
-  const double attenuation = 2.285 * (kTaps / 2 - 1) * std::numbers::pi * (4 * kHalfWidth) + 7.95;
+  const double attenuation = 2.285 * (kTaps / 2.0 - 1) * std::numbers::pi * (4 * kHalfWidth) + 7.95;
   const double beta = 0.1102 * (attenuation - 8.7);
   double values[kTaps] = {};
   double sum = 0.0;
