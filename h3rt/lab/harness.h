@@ -1,0 +1,73 @@
+// Runs experiments where they stand and packs what came out. Host and compile kinds anywhere, the rest
+// on a machine with a GPU, in a binary that was built with device code.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "h3rt/base/cancel.h"
+#include "h3rt/base/experiment.h"
+#include "h3rt/lab/store.h"
+
+namespace h3rt::lab {
+
+// Every experiment of this build, by one line each.
+std::span<const Experiment* const> ExperimentList();
+const Experiment* FindExperiment(std::string_view id);
+
+// What the build knows of itself; made by h3rt_stamp when it was built, so that a machine without a
+// repository can say what ran. `source_digests`: arm source root -> closure digest.
+struct BuildStamp {
+  std::string commit;        // 40 hex, empty outside a repository
+  std::string dirty_digest;  // of the difference to it; empty: clean
+  std::string harness_digest;
+  std::string toolkit;       // nvcc's build, empty without
+  std::string host_compiler;
+  std::string flags;         // of device code
+};
+const BuildStamp& Stamp();
+// The closure digest of a set of roots as it was when this binary was built.
+std::optional<std::string> StampedClosure(const std::vector<std::string>& roots);
+
+struct RunRequest {
+  std::string id;
+  std::string vid;       // empty: the candidate
+  std::string gate;      // "build", "correct", "isolated"; empty: all three that can run here
+  std::string kind;      // one evidence kind only; empty: all of the gate
+  std::string target;    // "sm_121a"; empty: the experiment's
+  Doc plan;              // the pre-registration for timings, or null
+  std::string policy_digest;
+  int64_t processes = 6;
+  int64_t quads = 60;
+  int64_t repeat_launches = 1000;
+};
+// Progress goes to the log. What could not run is a status; what ran and failed is evidence.
+absl::StatusOr<std::vector<NewEvidence>> RunExperiment(const Store& store, const RunRequest& request,
+                                                       const CancelToken& cancel);
+
+// The hidden child of a run: `h3rt lab child FILE` does what the request file says, in a process of
+// its own, and writes its answer beside it.
+absl::Status RunChild(const std::string& request_file);
+
+// Readers of other tools' output. All strict: what they do not know is a finding, never a zero.
+struct PtxasKernel {
+  std::string symbol;  // mangled
+  std::string target;
+  int64_t registers = -1, stack_bytes = -1, spill_store_bytes = -1, spill_load_bytes = -1;
+  int64_t static_shared_bytes = 0, constant_bytes = 0, barriers = 0;
+};
+std::vector<PtxasKernel> ParsePtxasLog(std::string_view text, std::string_view file,
+                                       Findings& findings);  // E-RES-MISSING, W-RES-HINT
+struct SanitizerLog {
+  std::string tool, version;
+  int64_t errors = -1;
+  int64_t hazards_displayed = -1, hazards_total = -1;
+};
+std::optional<SanitizerLog> ParseSanitizerLog(std::string_view text, std::string_view file,
+                                              Findings& findings);  // E-SAN-EMPTY
+std::vector<Doc> ParseNcuCsv(std::string_view text, std::string_view file,
+                             Findings& findings);  // E-NCU-NUM
+
+}  // namespace h3rt::lab

@@ -1,0 +1,56 @@
+// What comes from elsewhere.
+#pragma once
+
+#include <string>
+
+#include "h3rt/lab/finding.h"
+#include "h3rt/lab/log.h"
+#include "h3rt/lab/store.h"
+
+namespace h3rt::lab {
+
+// A registry page of the seed's form.
+struct SeedRow {
+  int64_t line = 0;
+  std::string id, name, status, decision, evidence, gaps;
+};
+struct SeedPage {
+  std::string file;
+  std::string sha256;
+  std::vector<SeedRow> rows;
+  std::map<std::string, int64_t> counted;  // status -> rows
+  std::map<std::string, int64_t> printed;  // status -> the Totals block
+  int64_t printed_total = -1;
+};
+// Every inconsistency is a finding: E-TOTALS for each status whose printed total is not its count, and
+// for the grand total, E-ID-DUP, E-STATUS-ENUM, E-SEED-FORM; W-SEED-PATH for evidence cells that name
+// no path that a machine could resolve.
+SeedPage ParseSeedPage(std::string_view text, std::string_view file, Findings& findings);
+
+// A log of the seed's form (flattened or Markdown), as entries; and the proof that one is a prefix of
+// the other on canonical entries.
+struct SeedEntry {
+  int64_t line = 0;
+  std::string date, title, status;
+  std::vector<std::string> paragraphs;  // markup removed
+};
+std::vector<SeedEntry> ParseSeedLog(std::string_view text, std::string_view file, Findings& findings);
+// Empty when `shorter` is a prefix of `longer`, else the first difference.
+std::string WhyNotPrefix(const std::vector<SeedEntry>& shorter, const std::vector<SeedEntry>& longer);
+
+// Evidence made on another machine: one file. Checks every digest, path and plan before anything is
+// written; E-BUNDLE and nothing imported otherwise. A second import changes nothing.
+struct BundleResult {
+  int64_t added = 0;
+  int64_t present = 0;
+  std::vector<std::string> digests;
+  std::vector<std::string> experiments;
+};
+absl::Status WriteBundle(const std::string& path, const std::vector<NewEvidence>& evidence);
+std::optional<std::vector<NewEvidence>> ParseBundle(std::string_view bytes, std::string_view file,
+                                                    Findings& findings);
+absl::StatusOr<BundleResult> ImportBundle(const Store& store, std::string_view bytes,
+                                          std::string_view file, Findings& findings,
+                                          const std::string& now = "");
+
+}  // namespace h3rt::lab
