@@ -20,7 +20,8 @@ using Doc = nlohmann::json;
 std::optional<Doc> ParseDocument(std::string_view text, std::string_view file, int64_t first_line,
                                  Findings& findings);
 
-// The canonical text, without a final newline. The document must hold no float (checked).
+// The canonical text, without a final newline. The document must hold no float (checked); what is
+// not UTF-8 in it becomes U+FFFD.
 std::string CanonicalText(const Doc& document);
 // SHA-256 of the canonical text.
 std::string DigestOf(const Doc& document);
@@ -28,11 +29,17 @@ std::string DigestOf(const Doc& document);
 std::string DigestWithout(const Doc& document, std::string_view key);
 std::string DigestOfText(std::string_view bytes);
 
+// Bytes of the character that the text begins with; 0 where it is not valid UTF-8 or empty.
+size_t Utf8Step(std::string_view text);
+
+// A key as a token of a JSON pointer.
+std::string PointerToken(std::string_view key);
+
 // 64 lower-case hex digits.
 bool IsDigest(std::string_view text);
 
-// Typed reads that do not fail: the default where the key is absent or of another type. For documents
-// that passed the schema.
+// Typed reads that do not fail: the default where the key is absent or of another type. For
+// documents that passed the schema.
 std::string TextAt(const Doc& object, std::string_view key, std::string_view otherwise = "");
 int64_t IntAt(const Doc& object, std::string_view key, int64_t otherwise = 0);
 bool BoolAt(const Doc& object, std::string_view key, bool otherwise = false);
