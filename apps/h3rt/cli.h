@@ -57,11 +57,15 @@ absl::Status ParseSize(const std::string& text, int64_t& width, int64_t& height)
 CancelToken& GlobalCancel();
 void InstallSignalHandler();
 
-// The commands.
+// Every command of the program that is built: commands.cc for h3rt, commands_lab.cc for the laboratory
+// alone (h3rt_lab_alone), which is what is carried to a machine with a GPU.
+void AddCommands(CLI::App& app, Invocation& invocation);
+
 void AddGenerate(CLI::App& app, Invocation& invocation);
 void AddInspect(CLI::App& app, Invocation& invocation);
 void AddParity(CLI::App& app, Invocation& invocation);
 void AddDoctor(CLI::App& app, Invocation& invocation);
 void AddMakeModel(CLI::App& app, Invocation& invocation);
+void AddLab(CLI::App& app, Invocation& invocation);
 
 }  // namespace h3rt::cli

@@ -68,11 +68,7 @@ static int Run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(EnvironmentHelp() + "\n" + kFooter);
   Invocation invocation;
-  AddGenerate(app, invocation);
-  AddInspect(app, invocation);
-  AddParity(app, invocation);
-  AddDoctor(app, invocation);
-  AddMakeModel(app, invocation);
+  AddCommands(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
