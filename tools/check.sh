@@ -76,9 +76,32 @@ check_device_code() {
     python3 -B tools/check_resources --budget h3rt/device/resource_budget.json build/cuda
 }
 
+# The laboratory stays smaller than the runtime it serves.
+check_lab_size() {
+  local lines
+  lines="$(git ls-files -z --cached --others --exclude-standard h3rt/lab |
+    grep -zE '[.](h|cc|cu|cuh)$' | grep -zvE '_(test|bench|fuzzer)[.]cc$|/test_' |
+    xargs -0 cat | wc -l)"
+  if [ "$lines" -eq 0 ] || [ "$lines" -ge 6000 ]; then
+    echo "h3rt/lab has $lines lines without tests, at least 1 and fewer than 6000 are allowed"
+    return 1
+  fi
+  echo "h3rt/lab: $lines lines without tests, fewer than 6000 are allowed"
+}
+
+# The registry, the evidence, the log, what the README claims, the generated pages.
+check_lab() {
+  cmake --build --preset release --parallel "$jobs" --target h3rt -- --quiet &&
+    build/release/apps/h3rt/h3rt lab validate --strict --root . &&
+    build/release/apps/h3rt/h3rt lab verify --recompute --root . &&
+    build/release/apps/h3rt/h3rt lab report --check --root .
+}
+
 step format check_format
+step lab_size check_lab_size
 step layers python3 -B tools/check_layers
 step configure configure
+step lab check_lab
 step headers python3 -B tools/check_compile headers --build "$build"
 advise aarch64 python3 -B tools/check_compile aarch64 --build "$build"
 advise clang python3 -B tools/check_compile clang --build "$build"

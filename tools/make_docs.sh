@@ -11,3 +11,18 @@ for command in generate inspect parity doctor make-model; do
     printf '```\n'
   } >"docs/$command.md"
 done
+
+# The laboratory's commands share a page.
+{
+  printf '# h3rt lab\n\nThis page is the help texts of `h3rt lab` and its commands; a test holds it to them.\n\n'
+  printf '```\n'
+  "$program" lab --help
+  printf '```\n'
+  for command in validate status show plan run gate set retry import "log verify" "log show" \
+    "log append" "log anchor" "log repair" verify report diff schema; do
+    printf '\n## h3rt lab %s\n\n```\n' "$command"
+    # shellcheck disable=SC2086  # two words are two arguments
+    "$program" lab $command --help
+    printf '```\n'
+  done
+} >"docs/lab.md"

@@ -17,9 +17,41 @@ TEST(Docs, EveryCommandsPageIsItsHelpText) {
   }
 }
 
+TEST(Docs, TheLaboratorysPageIsItsHelpTexts) {
+  const std::string page = ReadAll(H3RT_SOURCE_DIR "/docs/lab.md");
+  const std::vector<std::vector<std::string>> commands = {{"lab"},
+                                                          {"lab", "validate"},
+                                                          {"lab", "status"},
+                                                          {"lab", "show"},
+                                                          {"lab", "plan"},
+                                                          {"lab", "run"},
+                                                          {"lab", "gate"},
+                                                          {"lab", "set"},
+                                                          {"lab", "retry"},
+                                                          {"lab", "import"},
+                                                          {"lab", "log", "verify"},
+                                                          {"lab", "log", "show"},
+                                                          {"lab", "verify"},
+                                                          {"lab", "log", "append"},
+                                                          {"lab", "log", "anchor"},
+                                                          {"lab", "log", "repair"},
+                                                          {"lab", "report"},
+                                                          {"lab", "diff"},
+                                                          {"lab", "schema"}};
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    const ProgramRun help = RunProgram(command);
+    ASSERT_EQ(help.exit_code, 0) << help.err;
+    ASSERT_FALSE(help.out.empty());
+    EXPECT_NE(page.find("```\n" + help.out + "```\n"), std::string::npos)
+        << command[1] << ": docs/lab.md is old: run tools/make_docs.sh build/h3rt";
+  }
+}
+
 TEST(Docs, TheReadmeNamesEveryPage) {
   const std::string readme = ReadAll(H3RT_SOURCE_DIR "/README.md");
-  for (const std::string command : {"generate", "inspect", "parity", "doctor", "make-model"}) {
+  for (const std::string command :
+       {"generate", "inspect", "parity", "doctor", "make-model", "lab"}) {
     EXPECT_NE(readme.find("docs/" + command + ".md"), std::string::npos) << command;
   }
 }
