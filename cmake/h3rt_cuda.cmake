@@ -1,7 +1,8 @@
 # Device code: ahead of time, one real architecture a target, ptxas's report kept beside each object.
 # Included when H3RT_CUDA is on.
 
-set(H3RT_CUDA_TARGETS 90a 120a 121a)
+set(H3RT_CUDA_TARGETS 90a 120a 121a CACHE STRING
+  "Architectures of device code; one alone builds faster, but then the resource budget is not tested")
 if(H3RT_SANITIZE)
   message(FATAL_ERROR "H3RT_CUDA and H3RT_SANITIZE do not go together: nvcc passes no host sanitizer")
 endif()

@@ -14,9 +14,9 @@ namespace h3rt::lab {
 struct Sample {
   uint16_t process = 0;
   uint16_t quad = 0;
-  uint8_t slot = 0;  // 0..3 within the quad
-  uint8_t arm = 0;   // 0 baseline, 1 candidate
-  uint8_t role = 0;  // 0 pair, 1 A/A control: all four slots ran the baseline
+  uint8_t slot = 0;   // 0..3 within the quad
+  uint8_t arm = 0;    // 0 baseline, 1 candidate
+  uint8_t role = 0;   // 0 pair, 1 A/A control: all four slots ran the baseline
   uint8_t flags = 0;  // 1: discarded for a recorded cause
   int64_t picoseconds = 0;
 };
@@ -24,19 +24,28 @@ std::string PackSamples(std::span<const Sample> samples);
 // Empty with a reason when the text is no whole number of samples or holds a time <= 0.
 std::vector<Sample> UnpackSamples(std::string_view packed, std::string& reason);
 
+// Logarithm and exponential from + - * / alone: every IEEE machine gives the same bits, which libm
+// does not promise, and the integers in documents are rounded from these. Error below 4e-16.
+double PlainLog(double value);
+double PlainExp(double value);
+// splitmix64: the next value of a state.
+uint64_t NextRandom(uint64_t& state);
+
 double Median(std::vector<double> values);
 // Linear interpolation between order statistics, q in [0, 1].
 double Quantile(std::vector<double> values, double q);
-// Inverse of Student's t distribution with `degrees` degrees of freedom.
+// Inverse of Student's t distribution with `degrees` degrees of freedom (infinite below 1). By
+// bisection of the regularised incomplete beta function, whose continued fraction is DLMF 8.17.22.
 double StudentQuantile(double probability, int64_t degrees);
 
 struct Interval {
   double low = 0;
   double high = 0;
 };
-// Exact (binomial) interval of the median by order statistics, coverage at least `confidence`.
+// Exact (binomial) interval of the median by order statistics, coverage at least `confidence`;
+// infinite where so few values cannot have that coverage.
 Interval ExactMedianInterval(std::vector<double> values, double confidence);
-// t interval of the mean.
+// t interval of the mean; infinite below two values.
 Interval MeanInterval(std::span<const double> values, double confidence);
 // Two-stage bootstrap (processes, then quads within) of the mean of process medians; percentile
 // interval. Deterministic in `seed`.
@@ -44,38 +53,49 @@ Interval ClusterBootstrap(const std::vector<std::vector<double>>& processes, dou
                           int64_t repeats, uint64_t seed);
 double LagOneAutocorrelation(std::span<const double> values);
 // Theil-Sen slope over the index, times the length: the drift over the run, relative to the median.
+// More than 1,024 values are reduced to 1,024 medians of neighbours first.
 double RelativeDrift(std::span<const double> values);
 
 // Gain of the candidate: log(baseline / candidate), so positive is faster. In parts: exp - 1.
 struct PairStatistics {
   int64_t processes = 0;
-  int64_t quads = 0;          // of the pair, all processes
-  double log_gain = 0;        // mean of process medians
-  Interval clustered = {};    // t interval over processes, 95 %
-  Interval exact = {};        // order statistics over all quads
-  Interval bootstrap = {};    // two-stage, B = 10,000, seed in the body
+  int64_t quads = 0;        // of the pair, all processes
+  double log_gain = 0;      // mean of process medians
+  Interval clustered = {};  // t interval over processes, 95 %
+  Interval exact = {};      // order statistics over all quads
+  Interval bootstrap = {};  // two-stage, B = 10,000, seed in the body
   double baseline_p50_ps = 0;
   double baseline_p95_ps = 0;
   double candidate_p50_ps = 0;
   double candidate_p95_ps = 0;
-  double baseline_cv = 0;     // largest over processes
+  double baseline_cv = 0;  // largest over processes
   double candidate_cv = 0;
-  double robust_cv = 0;       // from the MAD, pooled over arms
+  double robust_cv = 0;  // from the MAD, pooled over arms
   double lag_one = 0;
   double drift = 0;
-  double order_effect = 0;    // median of slots 2,4 over slots 1,3
+  double order_effect = 0;  // median of slots 2,4 over slots 1,3
   double aa_log_gain = 0;
-  Interval aa = {};           // clustered, 95 %
-  double mde = 0;             // (t(.975) + t(.8)) s / sqrt(S) from A/A, in log
+  Interval aa = {};  // clustered, 95 %
+  double mde = 0;    // (t(.975) + t(.8)) s / sqrt(S) from A/A, in log
+  int64_t aa_quads = 0;
+  int64_t samples_baseline = 0;  // of the pair, with the discarded ones
+  int64_t samples_candidate = 0;
   int64_t discarded_baseline = 0;
   int64_t discarded_candidate = 0;
-  std::vector<double> process_log_gain;
+  uint64_t bootstrap_seed = 0;
+  std::vector<double> process_log_gain = {};
 };
-PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_seed);
+// A quad counts when its four slots are there, two an arm, none discarded. The seed is cut to 53
+// bits so that a document can hold it. `bootstrap` false leaves that interval infinite (for
+// simulations).
+PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_seed,
+                           bool bootstrap = true);
 
 // The `statistics` object of a timing_pair body: integers only (_e9, _ps, _ppm), exactly as
 // `lab verify --recompute` compares it.
 Doc PairStatisticsDoc(const PairStatistics& statistics);
+// Back again, as far as the integers carry it: what verdicts are decided on.
+PairStatistics PairStatisticsOf(const Doc& document);
 // The `statistics` object of a timing_single body: n, min, p05, p25, p50, p75, p95, p99 (null below
 // 1000), max, mean, sd, cv_ppm, robust_cv_ppm, iqr, lag1_e6, drift_ppm, outliers, discarded.
 Doc SingleStatisticsDoc(std::span<const Sample> samples);
@@ -91,14 +111,21 @@ struct PairThresholds {
   int64_t min_abs_ns = 20000;  // gain times calls
   int64_t calls = 1;
   int64_t min_processes = 6;
+  int64_t max_discard_ppm = 50000;
+  int64_t max_discard_difference_ppm = 20000;
 };
-// Section 6.3 items 5 to 11: pass, fail or inconclusive with the rule. Never fails on noise.
+// Pass, fail or inconclusive with the rule. Noise is inconclusive, never a fail. A threshold below
+// zero asks for no loss larger than that (non-inferiority): pass when the interval lies above it.
 PairVerdict DecidePair(const PairStatistics& statistics, const PairThresholds& thresholds);
 
-// Pairs needed for 80 % power at a two-sided 5 %: for `lab plan`.
+// Quads needed for 80 % power at a two-sided 5 %, by the median, where samples of one arm vary by
+// `cv` (independent noise) and the log gain is `effect`: for `lab plan`.
 int64_t QuadsNeeded(double cv, double effect);
 
-// The seeded noise simulator: what the tests of the method run on.
+// The seeded noise simulator: what the tests of the method run on. The state of the machine (drift,
+// wander, clock) runs on through all processes. kBlocks measures all of the baseline and then all
+// of the candidate, as two builds one after the other. `quads` counts those of the pair; after
+// every third comes an A/A quad.
 enum class Noise { kIndependent, kSpikes, kDrift, kAutoregressive, kClockState, kAll };
 enum class Order { kAbba, kAbab, kBlocks };
 struct SimulatedRun {
@@ -106,9 +133,9 @@ struct SimulatedRun {
   Order order = Order::kAbba;
   int64_t processes = 6;
   int64_t quads = 30;
-  double effect = 0;          // true log gain
+  double effect = 0;  // true log gain
   double sample_sd = 0.01;
-  double process_sd = 0.0;    // effect that differs between processes
+  double process_sd = 0.0;  // effect that differs between processes
 };
 std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed);
 
