@@ -1,0 +1,385 @@
+#include "h3rt/lab/store.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "h3rt/base/file.h"
+
+namespace h3rt::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "{\"header\":";
+constexpr std::string_view kHeadEnd = ",\"records\":[";
+constexpr std::string_view kTail = "]}";
+constexpr int64_t kMostEvidenceBytes = int64_t{8} << 20;
+
+bool IsIdCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+const std::string& IdOf(const Record& record) {
+  static const std::string* const none = new std::string();
+  const Doc& id = At(record.json, "id");
+  return id.is_string() ? id.get_ref<const std::string&>() : *none;
+}
+
+std::vector<std::string_view> SplitLines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+// The line (1-based) at which the layout is not a record a line; 0 when it is. Strips what frames
+// header and records.
+int64_t BadLayout(std::string_view text, std::vector<std::string_view>& lines) {
+  if (text.empty() || text.back() != '\n') return static_cast<int64_t>(lines.size());
+  if (lines.size() < 2 || !lines[0].starts_with(kHead) || !lines[0].ends_with(kHeadEnd)) return 1;
+  if (lines.back() != kTail) return static_cast<int64_t>(lines.size());
+  lines.pop_back();
+  lines[0].remove_prefix(kHead.size());
+  lines[0].remove_suffix(kHeadEnd.size());
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const bool last = i + 1 == lines.size();
+    if (!lines[i].starts_with('{') || !lines[i].ends_with(last ? "}" : "},")) {
+      return static_cast<int64_t>(i) + 1;
+    }
+    if (!last) lines[i].remove_suffix(1);
+  }
+  return 0;
+}
+
+void AddForm(const char* code, int64_t line, std::string message, Findings& findings,
+             std::string pointer = {}) {
+  findings.Add({.code = code,
+                .file = kRegistryFile,
+                .line = line,
+                .column = 1,
+                .pointer = std::move(pointer),
+                .message = std::move(message)});
+}
+
+// Not a record a line: the reader of whole documents says where it breaks, or that only the layout
+// is wrong.
+std::optional<Registry> LoadOtherLayout(std::string_view text, int64_t line, Findings& findings) {
+  std::optional<Doc> whole = ParseDocument(text, kRegistryFile, 1, findings);
+  if (!whole) return std::nullopt;
+  AddForm("E-CANON", line, "not laid out as header, a record a line and the end", findings);
+  const Doc& records = At(*whole, "records");
+  if (!At(*whole, "header").is_object() || !records.is_array()) return std::nullopt;
+  Registry registry;
+  registry.header = At(*whole, "header");
+  for (const Doc& record : records) registry.records.push_back({record, line});
+  return registry;
+}
+
+std::optional<Doc> ParseLine(std::string_view text, int64_t line, std::string_view file,
+                             Findings& findings) {
+  std::optional<Doc> out = ParseDocument(text, file, line, findings);
+  if (out && CanonicalText(*out) != text) {
+    findings.Add({.code = "E-CANON",
+                  .file = std::string(file),
+                  .line = line,
+                  .column = 1,
+                  .message = "keys are not sorted or there is space between them"});
+  }
+  return out;
+}
+
+void CheckRecords(const Registry& registry, Findings& findings) {
+  std::string previous;
+  for (const Record& record : registry.records) {
+    const std::string& id = IdOf(record);
+    if (id < previous) {
+      AddForm("E-ORDER", record.line, id + " comes after " + previous, findings, "/id");
+    }
+    previous = id;
+    const std::string wanted = DigestWithout(record.json, "record_digest");
+    const Doc& found = At(record.json, "record_digest");
+    // Absent or of another type: the schema says so.
+    if (found.is_string() && found.get_ref<const std::string&>() != wanted) {
+      AddForm("E-DIGEST", record.line, id + " has another digest than its content: " + wanted,
+              findings, "/record_digest");
+    }
+  }
+}
+
+// Where the parts of a path lead: false with a reason when a link leaves the root or goes nowhere.
+std::string WhyOutside(const std::string& root, std::string_view relative) {
+  std::error_code error;
+  struct stat info = {};
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = relative.find('/', end == 0 ? 0 : end + 1);
+    const std::string prefix = root + "/" + std::string(relative.substr(0, end));
+    if (::lstat(prefix.c_str(), &info) != 0) return {};  // not there: nothing to open
+    if (S_ISLNK(info.st_mode)) {
+      const std::string target = fs::canonical(prefix, error).string();
+      if (error) return "a link to nowhere";
+      const std::string inside = fs::canonical(root, error).string();
+      if (error || !(target == inside || target.starts_with(inside + "/"))) {
+        return "a link that leaves the repository";
+      }
+      if (::stat(prefix.c_str(), &info) != 0) return "a link to nowhere";
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "a device, pipe or socket";
+  }
+  return {};
+}
+
+// Files below a folder, relative to the root, sorted; E-PATH for links.
+std::vector<std::string> ListFiles(const Store& store, const std::string& folder, int64_t& bytes,
+                                   Findings& findings) {
+  std::vector<std::string> out;
+  std::error_code error;
+  fs::directory_iterator it(store.PathOf(folder), error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string path = folder + "/" + it->path().filename().string();
+    const fs::file_status status = it->symlink_status(error);
+    if (error) break;
+    if (fs::is_directory(status)) {
+      const std::vector<std::string> below = ListFiles(store, path, bytes, findings);
+      out.insert(out.end(), below.begin(), below.end());
+    } else if (fs::is_regular_file(status)) {
+      bytes += static_cast<int64_t>(it->file_size(error));
+      out.push_back(path);
+    } else {
+      findings.Add({.code = "E-PATH", .file = path, .message = "not a regular file"});
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    findings.Add({.code = "E-IO", .file = folder, .message = error.message()});
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::optional<Evidence> LoadOne(const Store& store, const std::string& file, Findings& findings) {
+  const std::optional<std::string> text = ReadText(store, file, findings);
+  if (!text) return std::nullopt;
+  Evidence out{.digest = DigestOfText(*text), .file = file, .json = {}};
+  const std::string name = file.substr(file.rfind('/') + 1);
+  const auto misplaced = [&](const std::string& message) {
+    findings.Add({.code = "E-EV-NAME", .file = file, .message = message});
+    return std::nullopt;
+  };
+  // Before the content: what was altered is not worth reading.
+  if (name != out.digest + ".json") {
+    return misplaced("its content has the hash " + out.digest);
+  }
+  std::optional<Doc> json = ParseLine(*text, 1, file, findings);
+  if (!json) return std::nullopt;
+  out.json = *std::move(json);
+  const std::string wanted = std::string(kEvidenceFolder) + "/" + DeviceFolder(out.json) + "/" +
+                             TextAt(out.json, "experiment") + "/" + name;
+  if (file != wanted) return misplaced("its place is " + wanted);
+  return out;
+}
+
+// Writes a file that never changes. A second time is no change.
+absl::Status WriteImmutable(const std::string& path, std::string_view bytes) {
+  const absl::StatusOr<std::string> there = ReadFile(path);
+  if (there.ok()) {
+    if (*there == bytes) return absl::OkStatus();
+    return DataLoss({.what = "evidence", .got = "another content under its name", .where = path});
+  }
+  if (there.status().code() != absl::StatusCode::kNotFound) return there.status();
+  return WriteFileAtomically(path, bytes);
+}
+
+}  // namespace
+
+std::string Store::PathOf(std::string_view relative) const {
+  return root + "/" + std::string(relative);
+}
+
+std::optional<std::string> ReadText(const Store& store, std::string_view relative,
+                                    Findings& findings) {
+  absl::StatusOr<std::string> text = ReadFile(store.PathOf(relative));
+  if (text.ok() && !text->starts_with(kLfsPointer)) return *std::move(text);
+  const bool large = text.status().code() == absl::StatusCode::kInvalidArgument;
+  findings.Add({.code = text.ok() ? "E-ART-LFS"
+                        : large   ? "E-JSON-LIMIT"
+                                  : "E-IO",
+                .file = std::string(relative),
+                .message = text.ok() ? "a Git LFS pointer" : MessageOf(text.status())});
+  return std::nullopt;
+}
+
+bool IsId(std::string_view text) {
+  if (text.size() < 3 || text.size() > 80) return false;
+  if (text.front() == '-' || text.back() == '-') return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!IsIdCharacter(text[i]) && (text[i] != '-' || text[i - 1] == '-')) return false;
+  }
+  return true;
+}
+
+std::string WhyNotRelative(std::string_view path) {
+  if (path.empty()) return "an empty path";
+  if (path.front() == '/') return "an absolute path";
+  if (path.find('\\') != std::string_view::npos) return "a backslash";
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") {
+      return "the part \"" + std::string(part) + "\"";
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+bool CheckPath(const Store& store, std::string_view relative, std::string_view file, int64_t line,
+               std::string_view pointer, Findings& findings) {
+  std::string why = WhyNotRelative(relative);
+  if (why.empty()) why = WhyOutside(store.root, relative);
+  if (why.empty()) return true;
+  findings.Add({.code = "E-PATH",
+                .file = std::string(file),
+                .line = line,
+                .pointer = std::string(pointer),
+                .message = "\"" + std::string(relative) + "\": " + why});
+  return false;
+}
+
+const Record* Registry::Find(std::string_view id) const {
+  const auto it =
+      std::lower_bound(records.begin(), records.end(), id,
+                       [](const Record& r, std::string_view wanted) { return IdOf(r) < wanted; });
+  return it == records.end() || IdOf(*it) != id ? nullptr : &*it;
+}
+
+std::optional<Registry> LoadRegistry(const Store& store, Findings& findings) {
+  const std::optional<std::string> text = ReadText(store, kRegistryFile, findings);
+  if (!text) return std::nullopt;
+  std::vector<std::string_view> lines = SplitLines(*text);
+  std::optional<Registry> out = Registry();
+  if (const int64_t line = BadLayout(*text, lines); line != 0 || lines.empty()) {
+    out = LoadOtherLayout(*text, line, findings);
+    if (!out) return std::nullopt;
+  } else {
+    bool whole = true;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const int64_t number = static_cast<int64_t>(i) + 1;
+      std::optional<Doc> parsed = ParseLine(lines[i], number, kRegistryFile, findings);
+      whole = whole && parsed.has_value();
+      if (!parsed) continue;
+      if (i == 0) {
+        out->header = *std::move(parsed);
+      } else {
+        out->records.push_back({*std::move(parsed), number});
+      }
+    }
+    if (!whole) return std::nullopt;
+  }
+  CheckRecords(*out, findings);
+  std::stable_sort(out->records.begin(), out->records.end(),
+                   [](const Record& a, const Record& b) { return IdOf(a) < IdOf(b); });
+  return out;
+}
+
+std::string RegistryText(const Registry& registry) {
+  std::string out(kHead);
+  out += CanonicalText(registry.header) + std::string(kHeadEnd) + "\n";
+  for (size_t i = 0; i < registry.records.size(); ++i) {
+    out += CanonicalText(registry.records[i].json);
+    out += i + 1 < registry.records.size() ? ",\n" : "\n";
+  }
+  return out + std::string(kTail) + "\n";
+}
+
+void RefreshDigest(Doc& record) {
+  record["record_digest"] = DigestWithout(record, "record_digest");
+}
+
+std::optional<Doc> LoadPolicy(const Store& store, Findings& findings) {
+  const std::optional<std::string> text = ReadText(store, kPolicyFile, findings);
+  if (!text) return std::nullopt;
+  return ParseDocument(*text, kPolicyFile, 1, findings);
+}
+
+std::map<std::string, Evidence> LoadEvidence(const Store& store, Findings& findings) {
+  std::map<std::string, Evidence> out;
+  int64_t bytes = 0;
+  for (const std::string& file : ListFiles(store, kEvidenceFolder, bytes, findings)) {
+    if (!file.ends_with(".json") || file == kInventoryFile) continue;
+    std::optional<Evidence> evidence = LoadOne(store, file, findings);
+    if (!evidence) continue;
+    std::string digest = evidence->digest;
+    out.emplace(std::move(digest), *std::move(evidence));
+  }
+  if (bytes > kMostEvidenceBytes) {
+    findings.Add({.code = "E-EV-SIZE",
+                  .file = kEvidenceFolder,
+                  .message = std::to_string(bytes) + " bytes, wanted at most " +
+                             std::to_string(kMostEvidenceBytes)});
+  }
+  return out;
+}
+
+std::string DeviceFolder(const Doc& envelope) {
+  if (TextAt(envelope, "word") == "assembled") return "nvcc";
+  std::string out;
+  for (const char c : TextAt(At(At(envelope, "environment"), "class"), "device")) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (IsIdCharacter(lower)) {
+      out += lower;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "host" : out;
+}
+
+absl::StatusOr<std::string> WriteEvidence(const Store& store, const NewEvidence& evidence) {
+  const std::string experiment = TextAt(evidence.envelope, "experiment");
+  if (!IsId(experiment)) {
+    return InvalidArgument({.what = "evidence: experiment", .got = experiment, .wanted = "an id"});
+  }
+  Doc envelope = evidence.envelope;
+  std::map<std::string, Doc> named;
+  for (const Doc& blob : At(envelope, "blobs")) named[TextAt(blob, "name")] = blob;
+  envelope["blobs"] = Doc::array();
+  std::map<std::string, std::string> stored;  // hash -> stream
+  for (const auto& [name, bytes] : evidence.blobs) {
+    const Doc& known = named[name];
+    const bool as_is = known.is_object() && TextAt(known, "sha256") == DigestOfText(bytes);
+    const std::string stream = as_is ? bytes : Deflate(bytes);
+    const std::string digest = DigestOfText(stream);
+    envelope["blobs"].push_back(as_is ? known
+                                      : Doc{{"name", name},
+                                            {"sha256", digest},
+                                            {"bytes", stream.size()},
+                                            {"raw_bytes", bytes.size()},
+                                            {"encoding", "zlib"}});
+    stored[digest] = stream;
+  }
+  const std::string text = CanonicalText(envelope);
+  Findings findings;
+  const std::optional<Doc> again = ParseDocument(text, "evidence", 1, findings);
+  if (!again) {
+    return InvalidArgument({.what = "evidence that cannot be read back",
+                            .got = Findings::ToText(findings.Sorted()[0])});
+  }
+  const std::string folder =
+      std::string(kEvidenceFolder) + "/" + DeviceFolder(*again) + "/" + experiment;
+  std::error_code error;
+  fs::create_directories(store.PathOf(folder), error);
+  if (error) return ErrnoStatus(error.value(), "create", store.PathOf(folder));
+  for (const auto& [digest, stream] : stored) {
+    H3RT_RETURN_IF_ERROR(WriteImmutable(store.PathOf(folder + "/" + digest + ".z"), stream));
+  }
+  const std::string digest = DigestOfText(text);
+  H3RT_RETURN_IF_ERROR(WriteImmutable(store.PathOf(folder + "/" + digest + ".json"), text));
+  return digest;
+}
+
+}  // namespace h3rt::lab
