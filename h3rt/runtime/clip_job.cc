@@ -82,9 +82,25 @@ absl::Status WriteOutputs(const Session& session, const GenerateRequest& request
   return absl::OkStatus();
 }
 
+absl::Status CheckExtension(const std::string& path, std::string_view wanted,
+                            const std::string& what) {
+  if (path.empty()) return absl::OkStatus();
+  std::string end = path.substr(path.size() - std::min(path.size(), wanted.size()));
+  for (char& c : end) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (end == wanted && path.size() > wanted.size()) return absl::OkStatus();
+  return InvalidArgument({.what = "name of the " + what,
+                          .got = path,
+                          .wanted = "a file that ends in " + std::string(wanted)});
+}
+
 }  // namespace
 
 absl::Status CheckOutputs(const ClipOutputs& outputs, const GenerateRequest& request) {
+  // A picture viewer goes by the name, so the name must say what is inside.
+  H3RT_RETURN_IF_ERROR(CheckExtension(outputs.sheet, ".png", "contact sheet"));
+  H3RT_RETURN_IF_ERROR(CheckExtension(outputs.wav, ".wav", "sound"));
   std::vector<std::string> written;
   if (!outputs.clip.empty()) {
     ClipOptions options;

@@ -254,6 +254,20 @@ TEST(Generate, RefusesPathsThatCannotBeWrittenBeforeTheWork) {
   EXPECT_TRUE(folder.Files().empty());
 }
 
+TEST(Generate, RefusesNamesThatWouldSayAnotherFormat) {
+  const TemporaryFolder folder;
+  const std::pair<std::string, std::string> cases[] = {
+      {"--sheet", "sheet.jpg"}, {"--sheet", ".png"}, {"--wav", "sound.mp3"}, {"--wav", "sound"}};
+  for (const auto& [flag, name] : cases) {
+    const ProgramRun run =
+        RunProgram({"generate", "--model", kModel, "--prompt", "x", "--size", "32x32", "--frames",
+                    "5", "--forwards", "1", "--out", folder / "clip.mp4", flag, name});
+    EXPECT_EQ(run.exit_code, 2) << flag << " " << name;
+    EXPECT_NE(run.err.find(name), std::string::npos) << run.err;
+  }
+  EXPECT_TRUE(folder.Files().empty());
+}
+
 TEST(Generate, OutputsMayNotReplaceEachOtherTheInputsOrTheModel) {
   const TemporaryFolder folder;
   std::filesystem::copy(kModel, folder / "model", std::filesystem::copy_options::recursive);
