@@ -10,6 +10,21 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   list(APPEND H3RT_WARNINGS -Wno-sign-conversion)
 endif()
 
+# Of device code, beside those of the build type. The laboratory compiles with the same.
+set(H3RT_DEVICE_OPTIONS -Xptxas=-v -Werror=all-warnings
+  -Xcompiler=-Wall,-Wextra,-Werror,-ffp-contract=off)
+# All of them in one line, of this build or, without CUDA, of a release build.
+function(h3rt_device_flags variable)
+  set(flags "-O3 -DNDEBUG")
+  if(H3RT_CUDA)
+    string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+    set(flags "${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${type}}")
+  endif()
+  list(JOIN H3RT_DEVICE_OPTIONS " " options)
+  string(STRIP "${flags} -std=c++20 ${options}" flags)
+  set(${variable} "${flags}" PARENT_SCOPE)
+endfunction()
+
 function(h3rt_common_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})

@@ -227,4 +227,17 @@ std::optional<std::string> FindCudaProgram(const std::string& name) {
                      {"/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/opt/cuda/bin"});
 }
 
+absl::StatusOr<std::string> NvccVersion(const std::string& nvcc) {
+  H3RT_ASSIGN_OR_RETURN(const ProgramResult run, RunProgram({nvcc, "--version"}));
+  // "... release 13.0, V13.0.88\nBuild cuda_13.0.r13.0/compiler.36424714_0\n"
+  const size_t version = run.out.find(", V");
+  const size_t build = run.out.find("\nBuild ");
+  if (!run.ok() || version == std::string::npos || build == std::string::npos) {
+    return FailedPrecondition(
+        {.what = "nvcc does not tell its version", .got = run.out.substr(0, 200), .where = nvcc});
+  }
+  const auto word = [&](size_t at) { return run.out.substr(at, run.out.find('\n', at) - at); };
+  return word(version + 3) + " " + word(build + 7);
+}
+
 }  // namespace h3rt::lab

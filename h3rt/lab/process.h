@@ -45,5 +45,8 @@ std::optional<std::string> FindProgram(const std::string& name,
                                        const std::vector<std::string>& folders = {});
 // nvcc, ncu, compute-sanitizer: also where the toolkit installs itself.
 std::optional<std::string> FindCudaProgram(const std::string& name);
+// The toolkit's version and build, as evidence keeps it: "13.0.88
+// cuda_13.0.r13.0/compiler.36424714_0".
+absl::StatusOr<std::string> NvccVersion(const std::string& nvcc);
 
 }  // namespace h3rt::lab
