@@ -89,7 +89,7 @@ struct PairStatistics {
 // bits so that a document can hold it. `bootstrap` false leaves that interval infinite (for
 // simulations).
 PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_seed,
-                           bool bootstrap = true);
+                           bool describe = true);
 
 // The `statistics` object of a timing_pair body: integers only (_e9, _ps, _ppm), exactly as
 // `lab verify --recompute` compares it.

@@ -1,0 +1,470 @@
+// From samples to the statistics of a pair, to the integers in documents, to a verdict.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "h3rt/lab/stats.h"
+
+namespace h3rt::lab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kConfidence = 0.95;
+constexpr int64_t kRepeats = 10000;
+constexpr uint64_t kSeedMask = (uint64_t{1} << 53) - 1;
+constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+
+struct Quad {
+  const Sample* slots[4] = {};
+  bool whole = true;  // no slot twice, none discarded
+};
+
+// All of one process, in the order in which it was taken.
+struct Process {
+  std::map<std::pair<uint8_t, uint16_t>, Quad> quads = {};  // by role and number
+  std::vector<double> times[2] = {};                        // of the pair, by arm
+  std::vector<const Sample*> sequence = {};                 // of the pair, not discarded
+  std::vector<double> gains = {};
+  std::vector<double> aa_gains = {};
+  double first = 1;  // +1 where the baseline comes first (ABBA), -1 for BAAB
+};
+
+double Deviation(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+double MeanOf(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+double CoefficientOfVariation(std::span<const double> values) {
+  const double mean = MeanOf(values);
+  return mean > 0 ? Deviation(values) / mean : 0;
+}
+
+bool Complete(const Quad& quad) {
+  return quad.whole && std::all_of(std::begin(quad.slots), std::end(quad.slots),
+                                   [](const Sample* sample) { return sample != nullptr; });
+}
+
+double LogTime(const Sample* sample) { return PlainLog(static_cast<double>(sample->picoseconds)); }
+
+// Splits by process; counts what was discarded.
+std::map<uint16_t, Process> SplitByProcess(std::span<const Sample> samples,
+                                           PairStatistics& statistics) {
+  std::map<uint16_t, Process> processes;
+  for (const Sample& sample : samples) {
+    Process& process = processes[sample.process];
+    Quad& quad = process.quads[{sample.role, sample.quad}];
+    const Sample*& slot = quad.slots[sample.slot & 3];
+    if (slot != nullptr || sample.flags != 0) quad.whole = false;
+    slot = &sample;
+    if (sample.role != 0) continue;
+    ++(sample.arm == 0 ? statistics.samples_baseline : statistics.samples_candidate);
+    if (sample.flags != 0) {
+      ++(sample.arm == 0 ? statistics.discarded_baseline : statistics.discarded_candidate);
+      continue;
+    }
+    process.times[sample.arm & 1].push_back(static_cast<double>(sample.picoseconds));
+    process.sequence.push_back(&sample);
+  }
+  return processes;
+}
+
+// Quad values: log baseline over candidate, the order effect beside it.
+void TakeQuads(Process& process, std::vector<double>& order_effects) {
+  for (const auto& [key, quad] : process.quads) {
+    if (key.first != 0 || !Complete(quad)) continue;
+    double gain = 0;
+    int candidates = 0;
+    for (const Sample* sample : quad.slots) {
+      candidates += sample->arm;
+      gain += sample->arm == 0 ? LogTime(sample) : -LogTime(sample);
+    }
+    if (candidates != 2) continue;
+    process.gains.push_back(gain / 2);
+    process.first = quad.slots[0]->arm == 0 ? 1 : -1;
+    order_effects.push_back((LogTime(quad.slots[1]) + LogTime(quad.slots[3]) -
+                             LogTime(quad.slots[0]) - LogTime(quad.slots[2])) /
+                            2);
+  }
+  // The control has no candidate: the slots that the candidate has in a pair stand for it.
+  for (const auto& [key, quad] : process.quads) {
+    if (key.first != 1 || !Complete(quad)) continue;
+    const double gain = (LogTime(quad.slots[0]) - LogTime(quad.slots[1]) - LogTime(quad.slots[2]) +
+                         LogTime(quad.slots[3])) /
+                        2;
+    process.aa_gains.push_back(process.first * gain);
+  }
+}
+
+// The largest over processes of what is reported of each sequence.
+void DescribeSequence(const Process& process, PairStatistics& statistics,
+                      std::vector<double>& robust_deviations) {
+  double medians[2] = {0, 0};
+  for (const int arm : {0, 1}) {
+    const std::vector<double>& times = process.times[arm];
+    if (times.empty()) continue;
+    medians[arm] = Median(times);
+    double& cv = arm == 0 ? statistics.baseline_cv : statistics.candidate_cv;
+    cv = std::max(cv, CoefficientOfVariation(times));
+    for (const double time : times) {
+      robust_deviations.push_back(std::fabs(time - medians[arm]) / medians[arm]);
+    }
+    const double drift = RelativeDrift(times);
+    if (std::fabs(drift) > std::fabs(statistics.drift)) statistics.drift = drift;
+  }
+  std::vector<double> relative;
+  for (const Sample* sample : process.sequence) {
+    relative.push_back(static_cast<double>(sample->picoseconds) / medians[sample->arm & 1]);
+  }
+  const double lag_one = LagOneAutocorrelation(relative);
+  if (std::fabs(lag_one) > std::fabs(statistics.lag_one)) statistics.lag_one = lag_one;
+}
+
+int64_t Rounded(double value) {
+  constexpr double kLimit = 9007199254740991.0;  // 2^53 - 1, the largest in a document
+  return std::isnan(value) ? 0 : std::llround(std::clamp(value, -kLimit, kLimit));
+}
+
+// Null where there is no such number: an interval of one process, say.
+Doc Parts(double value, double scale) {
+  return std::isfinite(value) ? Doc(Rounded(value * scale)) : Doc(nullptr);
+}
+Doc Ratio(double log_gain) { return Parts(PlainExp(log_gain), 1e9); }
+Doc RatioBound(double log_gain) { return std::isfinite(log_gain) ? Ratio(log_gain) : Doc(nullptr); }
+double LogOf(const Doc& ratio, double otherwise) {
+  return ratio.is_number_integer() && ratio.get<int64_t>() > 0
+             ? PlainLog(static_cast<double>(ratio.get<int64_t>()) / 1e9)
+             : otherwise;
+}
+double PartOf(const Doc& value, double scale) {
+  return value.is_number_integer() ? static_cast<double>(value.get<int64_t>()) / scale : kInfinity;
+}
+
+// "1.234 %", rounded to thousandths.
+std::string Percent(double part) {
+  if (!std::isfinite(part)) return part > 0 ? "unbounded" : "-unbounded";
+  const int64_t thousandths = Rounded(part * 1e5);
+  const int64_t size = thousandths < 0 ? -thousandths : thousandths;
+  std::string digits = std::to_string(size % 1000);
+  digits.insert(0, 3 - digits.size(), '0');
+  return (thousandths < 0 ? "-" : "") + std::to_string(size / 1000) + "." + digits + " %";
+}
+
+std::string Microseconds(double nanoseconds) {
+  if (!std::isfinite(nanoseconds)) return "unbounded";
+  const int64_t hundredths = Rounded(nanoseconds / 10);
+  const int64_t size = hundredths < 0 ? -hundredths : hundredths;
+  const std::string digits = std::to_string(size % 100);
+  return (hundredths < 0 ? "-" : "") + std::to_string(size / 100) + "." +
+         (digits.size() < 2 ? "0" : "") + digits + " us";
+}
+
+double PartsOfLog(double log_gain) {
+  return std::isfinite(log_gain) ? PlainExp(log_gain) - 1 : log_gain;
+}
+Interval PartsOfLog(const Interval& interval) {
+  return {PartsOfLog(interval.low), PartsOfLog(interval.high)};
+}
+std::string Text(const Interval& interval) {
+  return Percent(interval.low) + " to " + Percent(interval.high);
+}
+
+// Time saved by a log gain on the baseline's median, all calls of a step, in nanoseconds.
+double Saving(const PairStatistics& statistics, double log_gain, int64_t calls) {
+  if (!std::isfinite(log_gain)) return log_gain;
+  return statistics.baseline_p50_ps / 1000 * (1 - PlainExp(-log_gain)) * static_cast<double>(calls);
+}
+
+double Share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// Why these samples can decide nothing, or empty.
+std::string WhyUndecidable(const PairStatistics& statistics, const PairThresholds& thresholds) {
+  const double wanted = static_cast<double>(std::llabs(thresholds.min_gain_ppm)) / 1e6;
+  if (statistics.processes < thresholds.min_processes) {
+    return "only " + std::to_string(statistics.processes) + " processes, " +
+           std::to_string(thresholds.min_processes) + " are needed";
+  }
+  const double lost[2] = {Share(statistics.discarded_baseline, statistics.samples_baseline),
+                          Share(statistics.discarded_candidate, statistics.samples_candidate)};
+  const double limit = static_cast<double>(thresholds.max_discard_ppm) / 1e6;
+  if (std::max(lost[0], lost[1]) > limit) {
+    return "too many samples were discarded: " + Percent(std::max(lost[0], lost[1])) +
+           " of an arm, " + Percent(limit) + " are allowed";
+  }
+  const double difference = static_cast<double>(thresholds.max_discard_difference_ppm) / 1e6;
+  if (std::fabs(lost[0] - lost[1]) > difference) {
+    return "the arms lost samples unequally: " + Percent(lost[0]) + " of the baseline, " +
+           Percent(lost[1]) + " of the candidate";
+  }
+  if (!std::isfinite(statistics.aa.low) || !std::isfinite(statistics.aa.high)) {
+    return "there is no A/A control";
+  }
+  const Interval aa = PartsOfLog(statistics.aa);
+  if (statistics.aa.low > 0 || statistics.aa.high < 0) {
+    return "noisy: the A/A control tells the baseline from itself (" + Text(aa) + ")";
+  }
+  if ((statistics.aa.high - statistics.aa.low) / 2 > wanted / 3) {
+    return "noisy: half of the A/A interval, " + Percent((aa.high - aa.low) / 2) +
+           ", is over a third of the threshold of " + Percent(wanted);
+  }
+  if (PartsOfLog(statistics.mde) > wanted) {
+    return "noisy: the least effect that could be seen, " + Percent(PartsOfLog(statistics.mde)) +
+           ", is over the threshold of " + Percent(wanted);
+  }
+  return {};
+}
+
+}  // namespace
+
+PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_seed,
+                           bool describe) {
+  PairStatistics statistics;
+  statistics.bootstrap_seed = bootstrap_seed & kSeedMask;
+  std::map<uint16_t, Process> processes = SplitByProcess(samples, statistics);
+  std::vector<double> times[2];
+  std::vector<double> robust_deviations;
+  std::vector<double> order_effects;
+  std::vector<double> all_gains;
+  std::vector<double> aa_medians;
+  std::vector<std::vector<double>> gains;
+  for (auto& [number, process] : processes) {
+    TakeQuads(process, order_effects);
+    if (describe) DescribeSequence(process, statistics, robust_deviations);
+    for (const int arm : {0, 1}) {
+      times[arm].insert(times[arm].end(), process.times[arm].begin(), process.times[arm].end());
+    }
+    if (!process.aa_gains.empty()) aa_medians.push_back(Median(process.aa_gains));
+    statistics.aa_quads += static_cast<int64_t>(process.aa_gains.size());
+    if (process.gains.empty()) continue;
+    statistics.process_log_gain.push_back(Median(process.gains));
+    all_gains.insert(all_gains.end(), process.gains.begin(), process.gains.end());
+    gains.push_back(std::move(process.gains));
+  }
+  statistics.processes = static_cast<int64_t>(gains.size());
+  statistics.quads = static_cast<int64_t>(all_gains.size());
+  statistics.log_gain = MeanOf(statistics.process_log_gain);
+  statistics.clustered = MeanInterval(statistics.process_log_gain, kConfidence);
+  statistics.exact = ExactMedianInterval(std::move(all_gains), kConfidence);
+  statistics.bootstrap = {-kInfinity, kInfinity};
+  if (describe) {
+    statistics.bootstrap =
+        ClusterBootstrap(gains, kConfidence, kRepeats, statistics.bootstrap_seed);
+  }
+  if (!times[0].empty()) {
+    statistics.baseline_p50_ps = Median(times[0]);
+    statistics.baseline_p95_ps = Quantile(std::move(times[0]), 0.95);
+  }
+  if (!times[1].empty()) {
+    statistics.candidate_p50_ps = Median(times[1]);
+    statistics.candidate_p95_ps = Quantile(std::move(times[1]), 0.95);
+  }
+  if (!robust_deviations.empty()) {
+    statistics.robust_cv = kMadToDeviation * Median(std::move(robust_deviations));
+  }
+  if (!order_effects.empty()) statistics.order_effect = Median(std::move(order_effects));
+  statistics.aa_log_gain = MeanOf(aa_medians);
+  statistics.aa = MeanInterval(aa_medians, kConfidence);
+  const auto degrees = static_cast<int64_t>(aa_medians.size()) - 1;
+  statistics.mde = degrees < 1 ? kInfinity
+                               : (StudentQuantile(0.975, degrees) + StudentQuantile(0.8, degrees)) *
+                                     Deviation(aa_medians) /
+                                     std::sqrt(static_cast<double>(aa_medians.size()));
+  return statistics;
+}
+
+Doc PairStatisticsDoc(const PairStatistics& statistics) {
+  Doc doc = Doc::object();
+  doc["processes"] = statistics.processes;
+  doc["quads"] = statistics.quads;
+  doc["aa_quads"] = statistics.aa_quads;
+  doc["samples_baseline"] = statistics.samples_baseline;
+  doc["samples_candidate"] = statistics.samples_candidate;
+  doc["discarded_baseline"] = statistics.discarded_baseline;
+  doc["discarded_candidate"] = statistics.discarded_candidate;
+  doc["ratio_e9"] = Ratio(statistics.log_gain);
+  doc["ci_lo_e9"] = RatioBound(statistics.clustered.low);
+  doc["ci_hi_e9"] = RatioBound(statistics.clustered.high);
+  doc["exact_lo_e9"] = RatioBound(statistics.exact.low);
+  doc["exact_hi_e9"] = RatioBound(statistics.exact.high);
+  doc["bootstrap_lo_e9"] = RatioBound(statistics.bootstrap.low);
+  doc["bootstrap_hi_e9"] = RatioBound(statistics.bootstrap.high);
+  doc["bootstrap_repeats"] = kRepeats;
+  doc["bootstrap_seed"] = statistics.bootstrap_seed;
+  doc["baseline_p50_ps"] = Rounded(statistics.baseline_p50_ps);
+  doc["baseline_p95_ps"] = Rounded(statistics.baseline_p95_ps);
+  doc["candidate_p50_ps"] = Rounded(statistics.candidate_p50_ps);
+  doc["candidate_p95_ps"] = Rounded(statistics.candidate_p95_ps);
+  doc["baseline_cv_ppm"] = Rounded(statistics.baseline_cv * 1e6);
+  doc["candidate_cv_ppm"] = Rounded(statistics.candidate_cv * 1e6);
+  doc["robust_cv_ppm"] = Rounded(statistics.robust_cv * 1e6);
+  doc["lag1_e6"] = Rounded(statistics.lag_one * 1e6);
+  doc["drift_ppm"] = Rounded(statistics.drift * 1e6);
+  doc["order_effect_ppm"] = Rounded(PartsOfLog(statistics.order_effect) * 1e6);
+  doc["aa_ratio_e9"] = Ratio(statistics.aa_log_gain);
+  doc["aa_lo_e9"] = RatioBound(statistics.aa.low);
+  doc["aa_hi_e9"] = RatioBound(statistics.aa.high);
+  doc["mde_e9"] = Parts(PartsOfLog(statistics.mde), 1e9);
+  doc["gain_ps"] = Rounded(Saving(statistics, statistics.log_gain, 1) * 1000);
+  Doc each = Doc::array();
+  for (const double gain : statistics.process_log_gain) each.push_back(Ratio(gain));
+  doc["process_ratio_e9"] = std::move(each);
+  return doc;
+}
+
+PairStatistics PairStatisticsOf(const Doc& document) {
+  PairStatistics s;
+  s.processes = IntAt(document, "processes");
+  s.quads = IntAt(document, "quads");
+  s.aa_quads = IntAt(document, "aa_quads");
+  s.samples_baseline = IntAt(document, "samples_baseline");
+  s.samples_candidate = IntAt(document, "samples_candidate");
+  s.discarded_baseline = IntAt(document, "discarded_baseline");
+  s.discarded_candidate = IntAt(document, "discarded_candidate");
+  s.bootstrap_seed = static_cast<uint64_t>(IntAt(document, "bootstrap_seed"));
+  auto interval = [&](const char* low, const char* high) {
+    return Interval{LogOf(At(document, low), -kInfinity), LogOf(At(document, high), kInfinity)};
+  };
+  s.log_gain = LogOf(At(document, "ratio_e9"), 0);
+  s.clustered = interval("ci_lo_e9", "ci_hi_e9");
+  s.exact = interval("exact_lo_e9", "exact_hi_e9");
+  s.bootstrap = interval("bootstrap_lo_e9", "bootstrap_hi_e9");
+  s.baseline_p50_ps = static_cast<double>(IntAt(document, "baseline_p50_ps"));
+  s.baseline_p95_ps = static_cast<double>(IntAt(document, "baseline_p95_ps"));
+  s.candidate_p50_ps = static_cast<double>(IntAt(document, "candidate_p50_ps"));
+  s.candidate_p95_ps = static_cast<double>(IntAt(document, "candidate_p95_ps"));
+  s.baseline_cv = static_cast<double>(IntAt(document, "baseline_cv_ppm")) / 1e6;
+  s.candidate_cv = static_cast<double>(IntAt(document, "candidate_cv_ppm")) / 1e6;
+  s.robust_cv = static_cast<double>(IntAt(document, "robust_cv_ppm")) / 1e6;
+  s.lag_one = static_cast<double>(IntAt(document, "lag1_e6")) / 1e6;
+  s.drift = static_cast<double>(IntAt(document, "drift_ppm")) / 1e6;
+  s.order_effect = PlainLog(1 + static_cast<double>(IntAt(document, "order_effect_ppm")) / 1e6);
+  s.aa_log_gain = LogOf(At(document, "aa_ratio_e9"), 0);
+  s.aa = interval("aa_lo_e9", "aa_hi_e9");
+  s.mde = PlainLog(1 + PartOf(At(document, "mde_e9"), 1e9));
+  for (const Doc& ratio : At(document, "process_ratio_e9")) {
+    s.process_log_gain.push_back(LogOf(ratio, 0));
+  }
+  return s;
+}
+
+Doc SingleStatisticsDoc(std::span<const Sample> samples) {
+  std::vector<double> times;
+  int64_t discarded = 0;
+  for (const Sample& sample : samples) {
+    if (sample.flags != 0) {
+      ++discarded;
+    } else {
+      times.push_back(static_cast<double>(sample.picoseconds));
+    }
+  }
+  Doc doc = Doc::object();
+  doc["n"] = times.size();
+  doc["discarded"] = discarded;
+  if (times.empty()) times.push_back(0);
+  const double median = Median(times);
+  std::vector<double> distances;
+  for (const double time : times) distances.push_back(std::fabs(time - median));
+  const double mad = Median(distances);
+  const double mean = MeanOf(times);
+  const double deviation = Deviation(times);
+  auto at = [&](double q) { return Rounded(Quantile(times, q)); };
+  doc["min_ps"] = at(0);
+  doc["p05_ps"] = at(0.05);
+  doc["p25_ps"] = at(0.25);
+  doc["p50_ps"] = at(0.5);
+  doc["p75_ps"] = at(0.75);
+  doc["p95_ps"] = at(0.95);
+  doc["p99_ps"] = times.size() < 1000 ? Doc(nullptr) : Doc(at(0.99));
+  doc["max_ps"] = at(1);
+  doc["mean_ps"] = Rounded(mean);
+  doc["sd_ps"] = Rounded(deviation);
+  doc["cv_ppm"] = mean > 0 ? Rounded(deviation / mean * 1e6) : 0;
+  doc["robust_cv_ppm"] = median > 0 ? Rounded(kMadToDeviation * mad / median * 1e6) : 0;
+  doc["iqr_ps"] = Rounded(Quantile(times, 0.75) - Quantile(times, 0.25));
+  doc["lag1_e6"] = Rounded(LagOneAutocorrelation(times) * 1e6);
+  doc["drift_ppm"] = Rounded(RelativeDrift(times) * 1e6);
+  doc["outliers"] = std::count_if(distances.begin(), distances.end(),
+                                  [mad](double distance) { return distance > 5 * mad; });
+  return doc;
+}
+
+PairVerdict DecidePair(const PairStatistics& statistics, const PairThresholds& thresholds) {
+  const double wanted = static_cast<double>(thresholds.min_gain_ppm) / 1e6;
+  const auto wanted_ns = static_cast<double>(thresholds.min_abs_ns);
+  const bool absolute = thresholds.min_abs_ns > 0;
+  const double gain = PartsOfLog(statistics.log_gain);
+  const Interval bounds = PartsOfLog(statistics.clustered);
+  const Interval drawn = PartsOfLog(statistics.bootstrap);
+  const double saved = Saving(statistics, statistics.log_gain, thresholds.calls);
+  const double most_saved = Saving(statistics, statistics.clustered.high, thresholds.calls);
+  PairVerdict verdict;
+  verdict.arithmetic = {
+      "gain " + Percent(gain) + ", 95 % interval over " + std::to_string(statistics.processes) +
+          " processes " + Text(bounds) + ", wanted " + Percent(wanted),
+      "bootstrap interval " + Text(drawn) + ", exact interval over " +
+          std::to_string(statistics.quads) + " quads " + Text(PartsOfLog(statistics.exact)),
+      "saves " + Microseconds(saved) + " in " + std::to_string(thresholds.calls) +
+          " calls, at most " + Microseconds(most_saved) + ", wanted " + Microseconds(wanted_ns),
+      "A/A " + Text(PartsOfLog(statistics.aa)) + ", least effect that could be seen " +
+          Percent(PartsOfLog(statistics.mde)) + " (80 % power)"};
+  if (std::max(statistics.baseline_cv, statistics.candidate_cv) > 0.03) {
+    verdict.arithmetic.push_back(
+        "samples vary by " + Percent(std::max(statistics.baseline_cv, statistics.candidate_cv)) +
+        ": longer batches would say more");
+  }
+  verdict.reason = WhyUndecidable(statistics, thresholds);
+  if (!verdict.reason.empty()) return verdict;
+
+  const bool too_small = bounds.high < wanted;
+  const bool too_little = absolute && most_saved < wanted_ns;
+  const bool above = wanted >= 0 ? bounds.low > 0 && gain >= wanted : bounds.low > wanted;
+  const bool enough = !absolute || saved >= wanted_ns;
+  if (too_small || too_little) {
+    if (too_small && !(drawn.high < wanted)) {
+      verdict.reason = "the bootstrap interval reaches " + Percent(drawn.high) +
+                       " and does not share the fail of the interval over processes";
+      return verdict;
+    }
+    verdict.decision = Decision::kFail;
+    verdict.reason = bounds.high < 0 ? "slower: the interval ends at " + Percent(bounds.high)
+                     : too_small     ? "the interval ends at " + Percent(bounds.high) +
+                                       ", below the threshold of " + Percent(wanted)
+                                 : "it saves at most " + Microseconds(most_saved) +
+                                       ", below the threshold of " + Microseconds(wanted_ns);
+    return verdict;
+  }
+  if (!above || !enough) {
+    verdict.reason = above
+                         ? "the saving of " + Microseconds(saved) + " is below " +
+                               Microseconds(wanted_ns) + ", but not with confidence"
+                         : "the interval of " + Text(bounds) + " leaves open whether the gain is " +
+                               (wanted >= 0 ? "there and " : "") + "over " + Percent(wanted);
+    return verdict;
+  }
+  if (!(drawn.low > std::min(wanted, 0.0))) {
+    verdict.reason = "the bootstrap interval starts at " + Percent(drawn.low) +
+                     " and does not share the pass of the interval over processes";
+    return verdict;
+  }
+  verdict.decision = Decision::kPass;
+  verdict.reason = "gain " + Percent(gain) + ", interval from " + Percent(bounds.low) +
+                   ", threshold " + Percent(wanted) +
+                   (absolute ? "; saves " + Microseconds(saved) + " a step" : std::string());
+  return verdict;
+}
+
+}  // namespace h3rt::lab
