@@ -116,7 +116,7 @@ std::string_view IncludeOperand(std::string_view line) {
   return {};
 }
 
-absl::Status CollectIncludes(std::string_view text, std::string_view where,
+absl::Status CollectIncludes(std::string_view text, bool strict, std::string_view where,
                              std::set<std::string>& found) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -126,6 +126,7 @@ absl::Status CollectIncludes(std::string_view text, std::string_view where,
     const char close = operand[0] == '"' ? '"' : operand[0] == '<' ? '>' : '\0';
     const size_t stop = close == '\0' ? std::string_view::npos : operand.find(close, 1);
     if (stop == std::string_view::npos) {
+      if (!strict) continue;
       return InvalidArgument({.what = "an include that cannot be followed",
                               .got = std::string(operand.substr(0, 60)),
                               .wanted = "a name in quotes",
@@ -159,8 +160,8 @@ absl::StatusOr<std::vector<std::string>> ScanIncludes(std::string_view text,
   // Both the text as it is, where a lexer that lost its way hides nothing, and without comments,
   // where "/* */ #include" shows.
   std::set<std::string> found;
-  H3RT_RETURN_IF_ERROR(CollectIncludes(WithoutComments(joined), where, found));
-  H3RT_RETURN_IF_ERROR(CollectIncludes(joined, where, found));
+  H3RT_RETURN_IF_ERROR(CollectIncludes(WithoutComments(joined), true, where, found));
+  H3RT_RETURN_IF_ERROR(CollectIncludes(joined, false, where, found));
   return std::vector<std::string>(found.begin(), found.end());
 }
 

@@ -30,9 +30,10 @@ struct Freshness {
 };
 
 // Compares a piece of evidence with the tree. `recompile`, when given, builds the subject's sources
-// with the recorded compiler and returns the code digest of each kernel; without it a changed source
-// is stale (nvcc absent).
-using Recompile = std::function<absl::StatusOr<std::map<std::string, std::string>>(const Doc& envelope)>;
+// with the recorded compiler and returns the code digest of each kernel; without it a changed
+// source is stale (nvcc absent).
+using Recompile =
+    std::function<absl::StatusOr<std::map<std::string, std::string>>(const Doc& envelope)>;
 Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& policy,
                       const Recompile& recompile = nullptr);
 // The digest of the sources that time: a change makes timings stale.

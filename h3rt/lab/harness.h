@@ -34,6 +34,9 @@ std::optional<std::string> StampedClosure(const std::vector<std::string>& roots)
 std::string BuildDigest(std::string_view source_digest, std::string_view flags,
                         std::string_view toolkit, std::string_view host_compiler);
 
+// What makes the inputs of arms from a seed; `workload.generator` of evidence.
+inline constexpr char kInputGenerator[] = "splitmix64/1";
+
 struct RunRequest {
   std::string id;
   std::string vid;     // empty: the candidate
