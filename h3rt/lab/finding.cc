@@ -94,7 +94,7 @@ constexpr CodeEntry kCodes[] = {
     Warning("W-STALE", "run the gates again: accepted work rests on changed sources", true),
     Warning("W-AGED", "run the experiment again when the record matters"),
     Error("E-ORIGIN", "cite evidence that was measured or compiled here"),
-    Warning("W-NUMBER", "cite the number as {ev:DIGEST#pointer}", true),
+    Warning("W-NUMBER", "cite the number as {ev:DIGEST/pointer}", true),
     Error("E-CLAIM", "cite current evidence of this repository, or drop the claim"),
     // The log.
     Error("E-LOG-COVER", "change records with `h3rt lab`, which writes the log entry too"),
