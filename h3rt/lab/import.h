@@ -17,26 +17,43 @@ struct SeedRow {
 struct SeedPage {
   std::string file;
   std::string sha256;
-  std::vector<SeedRow> rows;
-  std::map<std::string, int64_t> counted;  // status -> rows
-  std::map<std::string, int64_t> printed;  // status -> the Totals block
+  std::vector<SeedRow> rows = {};
+  std::map<std::string, int64_t> counted = {};  // status -> rows
+  std::map<std::string, int64_t> printed = {};  // status -> the Totals block
   int64_t printed_total = -1;
 };
-// Every inconsistency is a finding: E-TOTALS for each status whose printed total is not its count, and
-// for the grand total, E-ID-DUP, E-STATUS-ENUM, E-SEED-FORM; W-SEED-PATH for evidence cells that name
-// no path that a machine could resolve.
+// Every inconsistency is a finding: E-TOTALS for each status whose printed total is not its count,
+// and for the grand total, E-ID-DUP, E-STATUS-ENUM, E-SEED-FORM; W-SEED-PATH for evidence cells
+// that name no path that a machine could resolve.
 SeedPage ParseSeedPage(std::string_view text, std::string_view file, Findings& findings);
 
-// A log of the seed's form (flattened or Markdown), as entries; and the proof that one is a prefix of
-// the other on canonical entries.
+// A log of the seed's form (flattened or Markdown), as entries; and the proof that one is a prefix
+// of the other on canonical entries.
 struct SeedEntry {
   int64_t line = 0;
-  std::string date, title, status;
-  std::vector<std::string> paragraphs;  // markup removed
+  std::string date = {}, title = {}, status = {};
+  std::vector<std::string> paragraphs = {};  // markup removed; the cells of a table row have tabs
 };
-std::vector<SeedEntry> ParseSeedLog(std::string_view text, std::string_view file, Findings& findings);
+std::vector<SeedEntry> ParseSeedLog(std::string_view text, std::string_view file,
+                                    Findings& findings);
 // Empty when `shorter` is a prefix of `longer`, else the first difference.
-std::string WhyNotPrefix(const std::vector<SeedEntry>& shorter, const std::vector<SeedEntry>& longer);
+std::string WhyNotPrefix(const std::vector<SeedEntry>& shorter,
+                         const std::vector<SeedEntry>& longer);
+
+// What people wrote about the seed's experiments in words of their own: groups, kinds, decisions,
+// scope, relations, closed work, and records that the seed names without a row.
+inline constexpr char kSeedInventoryFile[] = "research/seed_inventory.json";
+// Takes over the rows of a page and the inventory's other records: one entry for each of the two.
+// Own status incomplete, the seed's as imported_status, its gaps as missing[] entries. Records that
+// are there already stay as they are. Gives the seq of the last entry; kInvalidArgument, with
+// nothing written, when a row has no place in the inventory.
+absl::StatusOr<int64_t> ImportSeedPage(const Store& store, const SeedPage& page,
+                                       const std::string& now = "");
+// Takes over a log: an entry of kind import for each dated entry and for the table of closed work,
+// then one of kind close for each row of the table. What was imported before from the same document
+// is left out. Gives the seq of the last entry.
+absl::StatusOr<int64_t> ImportSeedLog(const Store& store, std::string_view text,
+                                      std::string_view file, const std::string& now = "");
 
 // Evidence made on another machine: one file. Checks every digest, path and plan before anything is
 // written; E-BUNDLE and nothing imported otherwise. A second import changes nothing.

@@ -32,8 +32,8 @@ struct Log {
 std::string LogHash(const Doc& entry);
 
 // Verifies a log and the HEAD that goes with it (nullopt: there is none): E-LOG-CHAIN, E-LOG-CUT,
-// E-LOG-TORN, E-LOG-FORM, E-TIME, W-TIME. A log longer than HEAD is no fault: HEAD is
-// written after the log. `now` is for the time checks; empty: the clock.
+// E-LOG-TORN, E-LOG-FORM, E-TIME, W-TIME, and what CheckEntry finds. A log longer than HEAD is no
+// fault: HEAD is written after the log. `now` is for the time checks; empty: the clock.
 Log ParseLog(std::string_view text, std::optional<std::string_view> head, const std::string& now,
              Findings& findings);
 // The same from a store; an empty log where there is none. Nothing only when it cannot be read
