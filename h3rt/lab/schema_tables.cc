@@ -99,9 +99,9 @@ constexpr std::pair<const char*, const char*> kBodies[] = {
   reference: Text, mode: bitwise|tolerance, bound_e9: Int?, expected: match|mismatch,
   cases: [{workload: Text(80), level: toy|aligned|ragged|canonical, seed: Int,
     checkpoint: Text(80)?, elements: Int, mismatches: Int, first_index: Int?,
-    first_actual_bits: Text(40)?, first_expected_bits: Text(40)?, max_abs_e9: Int?, rel_l2_e9: Int?, max_ulp: Int?,
-    nan_actual: Int, nan_expected: Int, unwritten: Int, guard_faults: Int,
-    inputs_unchanged: Bool}],
+    first_actual_bits: Text(40)?, first_expected_bits: Text(40)?, max_abs_e9: Int?,
+    rel_l2_e9: Int?, max_ulp: Int?, nan_actual: Int, nan_expected: Int,
+    unwritten: Int, guard_faults: Int, inputs_unchanged: Bool}],
   repeat_exact: {workload: Text(80), launches: Int, distinct_digests: Int}?})"},
     {"sanitizer", R"({
   tool: memcheck|racecheck|initcheck|synccheck, version: Text, errors: Int,

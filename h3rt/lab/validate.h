@@ -1,9 +1,11 @@
 // The whole check of a store.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "h3rt/lab/finding.h"
+#include "h3rt/lab/freshness.h"
 #include "h3rt/lab/store.h"
 
 namespace h3rt::lab {
@@ -25,8 +27,21 @@ void ValidateEvidence(const Store& store, const Evidence& evidence, const Doc& p
 // Statistics against samples: E-EV-RECOMPUTE with field, stored and recomputed value.
 void RecomputeEvidence(const Store& store, const Evidence& evidence, Findings& findings);
 void ValidatePolicy(const Doc& policy, Findings& findings);
+// Records among each other and with what they name: ids, relations, baselines, artifacts (only with
+// `filesystem`) and evidence (null: not loaded, so not checked).
+void ValidateLinks(const Store& store, const Registry& registry, const Doc& policy,
+                   const std::map<std::string, Evidence>* evidence, bool filesystem,
+                   Findings& findings);
+// The evidence that a reference of 8 to 64 hex digits names; null when none or several.
+const Evidence* ResolveEvidence(const std::map<std::string, Evidence>& evidence,
+                                std::string_view reference);
 
 // JSON Schema of all documents, from the tables that the validator uses.
 Doc SchemaOf();
+
+// Freshness of every piece of evidence by digest; equal subjects are looked at once.
+std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
+                                                const std::map<std::string, Evidence>& evidence,
+                                                const Doc& policy);
 
 }  // namespace h3rt::lab

@@ -1,0 +1,420 @@
+// The whole check, part by part.
+#include "h3rt/lab/validate.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "h3rt/base/file.h"
+#include "h3rt/lab/gate.h"
+#include "h3rt/lab/log.h"
+#include "h3rt/lab/schema.h"
+
+namespace h3rt::lab {
+namespace {
+
+constexpr int64_t kMostFutureNs = 600'000'000'000;
+
+void CheckForm(const Doc& document, const Shape& shape, const char* file, Findings& findings) {
+  FormCheck check{.file = file, .line = 1, .findings = findings};
+  std::string pointer;
+  CheckShape(document, shape, pointer, check);
+}
+
+class WholeCheck {
+ public:
+  WholeCheck(const Store& store, const ValidateOptions& options, Findings& findings)
+      : store_(store), options_(options), findings_(findings) {}
+
+  void Run() {
+    std::optional<Doc> policy = LoadPolicy(store_, findings_);
+    if (!policy) return;
+    policy_ = *std::move(policy);
+    const int64_t before = findings_.errors();
+    ValidatePolicy(policy_, findings_);
+    std::optional<Registry> registry = LoadRegistry(store_, findings_);
+    if (!registry) return;
+    registry_ = *std::move(registry);
+    Header();
+    for (const Record& record : registry_.records) {
+      ValidateRecord(record.json, policy_, kRegistryFile, record.line, findings_);
+    }
+    if (options_.filesystem) evidence_ = LoadEvidence(store_, findings_);
+    ValidateLinks(store_, registry_, policy_, options_.filesystem ? &evidence_ : nullptr,
+                  options_.filesystem, findings_);
+    std::optional<Log> log = LoadLog(store_, findings_, options_.now);
+    if (!log) return;
+    log_ = *std::move(log);
+    for (const Record& record : registry_.records) LogSeqs(record);
+    if (log_.fault.empty() && log_.torn_bytes == 0) Coverage();
+    if (!options_.filesystem) return;
+    for (const auto& [digest, evidence] : evidence_) {
+      ValidateEvidence(store_, evidence, policy_, findings_);
+      EvidenceLinks(evidence);
+    }
+    freshness_ = FreshnessOfAll(store_, evidence_, policy_);
+    Manifest();
+    // What is said of statuses rests on documents that are as they should be.
+    if (findings_.errors() == before) Statuses();
+    Claims();
+    if (findings_.errors() == before) WholeRegistry();
+  }
+
+ private:
+  void Add(const char* code, const Record& record, std::string pointer, std::string message) {
+    findings_.Add({.code = code,
+                   .file = kRegistryFile,
+                   .line = record.line,
+                   .column = 1,
+                   .pointer = std::move(pointer),
+                   .message = std::move(message)});
+  }
+
+  void Header() {
+    CheckForm(registry_.header, HeaderShape(), kRegistryFile, findings_);
+    const std::string digest = DigestOf(policy_);
+    const Doc& named = At(registry_.header, "policy_digest");
+    if (!named.is_string() || named == digest) return;
+    findings_.Add({.code = "E-POLICY",
+                   .file = kRegistryFile,
+                   .line = 1,
+                   .column = 1,
+                   .pointer = "/policy_digest",
+                   .message = "the registry was written under another policy than " + digest});
+  }
+
+  const LogEntry* EntryAt(int64_t seq) const {
+    return seq >= 1 && seq <= static_cast<int64_t>(log_.entries.size())
+               ? &log_.entries[static_cast<size_t>(seq - 1)]
+               : nullptr;
+  }
+
+  static bool Names(const LogEntry& entry, const std::string& id) {
+    const Doc& records = At(entry.json, "records");
+    return std::any_of(records.begin(), records.end(),
+                       [&](const Doc& change) { return TextAt(change, "id") == id; });
+  }
+
+  // Log entries that a record names must be there, and speak of it where they closed it.
+  void LogSeqs(const Record& record) {
+    if (!log_.fault.empty()) return;
+    const auto check = [&](const std::string& pointer, const Doc& holder, const char* key) {
+      const Doc& seq = At(holder, key);
+      if (!seq.is_number_integer() || EntryAt(seq.get<int64_t>()) != nullptr) return;
+      Add("E-LOG-COVER", record, pointer + "/" + key, "no log entry " + seq.dump());
+    };
+    check("/decision", At(record.json, "decision"), "log_seq");
+    for (const Doc& cited : At(record.json, "evidence")) {
+      check("/evidence", cited, "invalid_log_seq");
+    }
+    for (const Doc& skip : At(record.json, "skipped")) check("/skipped", skip, "log_seq");
+    for (const char* gate : kGates) {
+      for (const Doc& verdict : At(At(record.json, "gates"), gate)) {
+        check(std::string("/gates/") + gate, verdict, "log_seq");
+      }
+    }
+    const Doc& closed = At(record.json, "closed");
+    if (!closed.is_object()) return;
+    const LogEntry* entry = EntryAt(IntAt(closed, "log_seq"));
+    const std::string kind = entry == nullptr ? "" : TextAt(entry->json, "kind");
+    if ((kind != "close" && kind != "import") || !Names(*entry, record.id())) {
+      Add("E-CLOSED", record, "/closed/log_seq",
+          "log entry " + std::to_string(IntAt(closed, "log_seq")) + " does not close it");
+    }
+  }
+
+  // The last entry that names a record carries its present digest, and the reverse.
+  void Coverage() {
+    std::unordered_map<std::string, std::pair<std::string, int64_t>> last;
+    for (const LogEntry& entry : log_.entries) {
+      for (const Doc& change : At(entry.json, "records")) {
+        last[TextAt(change, "id")] = {TextAt(change, "after"), entry.line};
+      }
+    }
+    for (const Record& record : registry_.records) {
+      const std::string id = record.id();
+      const auto it = last.find(id);
+      const std::string digest = TextAt(record.json, "record_digest");
+      if (it == last.end()) {
+        Add("E-LOG-COVER", record, "/record_digest", "no log entry names " + id);
+      } else if (it->second.first != digest) {
+        Add("E-LOG-COVER", record, "/record_digest",
+            id + " changed since log entry " + std::to_string(it->second.second) + ", which says " +
+                it->second.first);
+      }
+    }
+    const Doc& tombstones = At(registry_.header, "tombstones");
+    std::set<std::string> gone;
+    for (const auto& [id, change] : last) {
+      const bool retired = std::find(tombstones.begin(), tombstones.end(), id) != tombstones.end();
+      if (!retired && registry_.Find(id) == nullptr) gone.insert(id);
+    }
+    for (const std::string& id : gone) {
+      findings_.Add({.code = "E-LOG-COVER",
+                     .file = kLogFile,
+                     .line = last[id].second,
+                     .pointer = "/records",
+                     .message = "the registry has no record " + id});
+    }
+  }
+
+  // The header too: the last entry that names the registry's digest.
+  void WholeRegistry() {
+    for (auto entry = log_.entries.rbegin(); entry != log_.entries.rend(); ++entry) {
+      const std::string wanted = TextAt(entry->json, "registry");
+      if (wanted.empty()) continue;
+      const std::string found = DigestOfText(RegistryText(registry_));
+      if (found == wanted) return;
+      findings_.Add({.code = "E-LOG-COVER",
+                     .file = kRegistryFile,
+                     .line = 1,
+                     .column = 1,
+                     .message = "it has the hash " + found + ", log entry " +
+                                std::to_string(entry->seq()) + " says " + wanted});
+      return;
+    }
+  }
+
+  void EvidenceLinks(const Evidence& evidence) {
+    const auto add = [&](const char* code, const char* pointer, std::string message) {
+      findings_.Add({.code = code,
+                     .file = evidence.file,
+                     .line = 1,
+                     .column = 1,
+                     .pointer = pointer,
+                     .message = std::move(message)});
+    };
+    const Doc& plan = At(evidence.json, "plan");
+    if (plan.is_object() && log_.fault.empty()) {
+      const LogEntry* entry = EntryAt(IntAt(plan, "log_seq"));
+      if (entry == nullptr || TextAt(entry->json, "kind") != "plan" ||
+          TextAt(entry->json, "hash") != TextAt(plan, "entry_hash")) {
+        add("E-EV-REF", "/plan", "no plan entry of the log has this seq and hash");
+      }
+    }
+    const int64_t now = ParseUtc(options_.now.empty() ? UtcNow() : options_.now).value_or(0);
+    if (IntAt(At(evidence.json, "invocation"), "end_ns") > now + kMostFutureNs) {
+      add("E-TIME", "/invocation/end_ns", "it ends in the future");
+    }
+    for (const Doc& blob : At(evidence.json, "blobs")) {
+      ReadStoredBlob(store_, evidence, blob, findings_);
+    }
+  }
+
+  // Evidence of a record that no longer speaks of the sources as they are, with the dimension.
+  std::string StaleReason(const Record& record) const {
+    for (const char* gate : kGates) {
+      for (const Doc& verdict : At(At(record.json, "gates"), gate)) {
+        for (const Doc& digest : At(verdict, "evidence")) {
+          const auto it = freshness_.find(digest.is_string() ? digest.get<std::string>() : "");
+          if (it != freshness_.end() && it->second.stale) {
+            return std::string(gate) + " rests on " + it->first.substr(0, 12) + ", " +
+                   it->second.reason;
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  void Manifest() {
+    std::set<std::string> selected;
+    if (ReadFile(store_.PathOf(kManifestFile)).ok()) {
+      const std::optional<std::string> text = ReadText(store_, kManifestFile, findings_);
+      std::optional<Doc> parsed = ParseDocument(text.value_or(""), kManifestFile, 1, findings_);
+      if (!parsed) return;
+      manifest_ = *std::move(parsed);
+      CheckForm(manifest_, ManifestShape(), kManifestFile, findings_);
+    }
+    for (const Doc& entry : At(manifest_, "entries")) {
+      const std::string id = TextAt(entry, "id");
+      selected.insert(id);
+      const Record* record = registry_.Find(id);
+      if (record != nullptr && TextAt(record->json, "status") == "production_accepted") continue;
+      findings_.Add({.code = "E-DISPATCH",
+                     .file = kManifestFile,
+                     .line = 1,
+                     .pointer = "/entries",
+                     .message = id + " is selected and not production_accepted"});
+    }
+    for (const Record& record : registry_.records) {
+      const bool accepted = TextAt(record.json, "status") == "production_accepted";
+      const bool is_default = TextAt(At(record.json, "retention"), "dispatch") == "default";
+      if (is_default && !accepted) {
+        Add("E-DISPATCH", record, "/retention/dispatch",
+            record.id() + " is dispatched by default and not production_accepted");
+      }
+      // Stale evidence takes a record out of the manifest, and W-STALE says so.
+      if (accepted && selected.count(record.id()) == 0 && StaleReason(record).empty()) {
+        Add("E-DISPATCH", record, "/status", record.id() + " is accepted and not in the manifest");
+      }
+    }
+  }
+
+  void Statuses() {
+    std::set<std::string> explained;  // why a record stays incomplete was said
+    for (const LogEntry& entry : log_.entries) {
+      if (TextAt(entry.json, "status") != "incomplete") continue;
+      for (const Doc& change : At(entry.json, "records")) explained.insert(TextAt(change, "id"));
+    }
+    for (const Record& record : registry_.records) {
+      const Case c{.record = record.json,
+                   .evidence = evidence_,
+                   .freshness = freshness_,
+                   .policy = policy_,
+                   .manifest = manifest_,
+                   .store = store_};
+      const std::string status = TextAt(record.json, "status");
+      const std::string stale = StaleReason(record);
+      const bool accepted = status == "production_accepted";
+      if (!stale.empty()) {
+        Add(accepted ? "W-STALE" : "W-AGED", record, "/gates", record.id() + ": " + stale);
+        continue;  // a status stays when its evidence ages
+      }
+      Verdicts(record, c);
+      for (const StatusView& view : PermittedStatuses(c)) {
+        if (view.status == status && !view.permitted) {
+          Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + view.first_missing);
+        }
+        if (view.strongest && status == "incomplete" && view.status != status &&
+            explained.count(record.id()) == 0) {
+          Add("W-UNDERCLAIM", record, "/status", "the evidence permits " + view.status);
+        }
+      }
+    }
+  }
+
+  // A stored verdict is what the policy says of the evidence, not what somebody wrote.
+  void Verdicts(const Record& record, const Case& c) {
+    for (const char* gate : kGates) {
+      for (const Doc& stored : At(At(record.json, "gates"), gate)) {
+        const std::string verdict = TextAt(stored, "verdict");
+        if (At(stored, "evidence").empty()) continue;
+        const GateResult now = EvaluateGate(c, gate, TextAt(stored, "class"));
+        if (TextAt(now.verdict, "verdict") == verdict) continue;
+        Add("E-STATUS-EVIDENCE", record, std::string("/gates/") + gate,
+            "stored " + verdict + ", its evidence gives " +
+                TextAt(now.verdict, "verdict", "no verdict"));
+      }
+    }
+  }
+
+  // Rows of the claims table that cite evidence.
+  void Claims() {
+    const std::string file = TextAt(At(policy_, "claims"), "file", kReadmeFile);
+    const std::optional<std::string> text = ReadText(store_, file, findings_);
+    std::string_view rest = text ? std::string_view(*text) : std::string_view();
+    bool inside = false;
+    for (int64_t line = 1; !rest.empty(); ++line) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      const std::string_view row = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (row.starts_with('#')) inside = row.ends_with(" Claims");
+      if (!inside || !row.starts_with('|')) continue;
+      for (size_t at = 0; (at = row.find("ev:", at)) != std::string_view::npos;) {
+        at += 3;
+        const size_t stop = std::min(row.find_first_not_of("0123456789abcdef", at), row.size());
+        const std::string reference(row.substr(at, stop - at));
+        const std::string why = WhyNoClaim(reference);
+        if (why.empty()) continue;
+        findings_.Add({.code = "E-CLAIM",
+                       .file = file,
+                       .line = line,
+                       .column = static_cast<int64_t>(at) + 1,
+                       .message = "ev:" + reference + " " + why});
+      }
+    }
+  }
+
+  std::string WhyNoClaim(const std::string& reference) const {
+    const Evidence* evidence = ResolveEvidence(evidence_, reference);
+    if (evidence == nullptr) return "names no one piece of evidence (at least 8 hex digits)";
+    const Record* record = registry_.Find(TextAt(evidence->json, "experiment"));
+    bool valid = false;
+    for (const Doc& cited : record == nullptr ? Doc() : At(record->json, "evidence")) {
+      valid = valid || (TextAt(cited, "sha256") == evidence->digest && BoolAt(cited, "valid"));
+    }
+    if (!valid) return "is no valid evidence of a record";
+    const Freshness& fresh = freshness_.at(evidence->digest);
+    return fresh.stale ? "is stale, " + fresh.reason : "";
+  }
+
+  const Store& store_;
+  const ValidateOptions& options_;
+  Findings& findings_;
+  Doc policy_;
+  Doc manifest_;
+  Registry registry_;
+  Log log_;
+  std::map<std::string, Evidence> evidence_;
+  std::map<std::string, Freshness> freshness_;
+};
+
+}  // namespace
+
+void Validate(const Store& store, const ValidateOptions& options, Findings& findings) {
+  if (options.group.empty()) return WholeCheck(store, options, findings).Run();
+  // Everything is checked, since records name each other; only what concerns the group is told.
+  ValidateOptions all = options;
+  all.group.clear();
+  constexpr size_t kMost = 1'000'000;
+  Findings every(kMost);
+  WholeCheck(store, all, every).Run();
+  Findings ignored;
+  const std::optional<Registry> registry = LoadRegistry(store, ignored);
+  std::map<int64_t, std::string> groups;
+  if (registry) {
+    for (const Record& record : registry->records) {
+      groups[record.line] = TextAt(record.json, "group");
+    }
+  }
+  for (Finding& finding : every.Sorted()) {
+    const auto it = groups.find(finding.line);
+    const bool of_record = finding.file == kRegistryFile && it != groups.end();
+    if (!registry || (of_record && it->second == options.group)) findings.Add(std::move(finding));
+  }
+}
+
+std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
+                                                const std::map<std::string, Evidence>& evidence,
+                                                const Doc& policy) {
+  std::map<std::string, Freshness> out;
+  std::map<std::string, const Freshness*> known;
+  for (const auto& [digest, item] : evidence) {
+    // All that freshness looks at; a run makes many pieces of evidence of one subject.
+    Doc facts = item.json;
+    for (const char* other : {"blobs", "environment", "experiment", "invocation", "plan"}) {
+      facts.erase(other);
+    }
+    if (TextAt(facts, "kind") != "inspection") facts.erase("body");
+    facts["workload"] = At(At(item.json, "workload"), "generator");
+    const auto [it, is_new] = known.try_emplace(CanonicalText(facts), nullptr);
+    const Freshness fresh = is_new ? FreshnessOf(store, item, policy) : *it->second;
+    it->second = &out.emplace(digest, fresh).first->second;
+  }
+  return out;
+}
+
+void ValidatePolicy(const Doc& policy, Findings& findings) {
+  FormCheck check{.file = kPolicyFile, .line = 1, .findings = findings};
+  std::string pointer;
+  CheckShape(policy, PolicyShape(), pointer, check);
+  if (check.bad) return;
+  for (const char* name : {"groups", "required_ids"}) {
+    std::set<std::string> seen;
+    for (const Doc& item : At(policy, name)) {
+      if (seen.insert(item.get<std::string>()).second) continue;
+      check.Add("E-POLICY", std::string("/") + name, item.get<std::string>() + " is there twice");
+    }
+  }
+  for (auto it = At(policy, "architectures").begin(); it != At(policy, "architectures").end();
+       ++it) {
+    const std::string digits = it.key().substr(0, it.key().find_last_of("0123456789") + 1);
+    std::string capability = TextAt(*it, "capability");
+    capability.erase(std::remove(capability.begin(), capability.end(), '.'), capability.end());
+    if (digits == "sm_" + capability) continue;
+    check.Add("E-POLICY", "/architectures/" + it.key(), "is not of capability " + capability);
+  }
+}
+
+}  // namespace h3rt::lab

@@ -1,0 +1,388 @@
+// Records among each other, and what they name outside: artifacts and evidence.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "h3rt/base/file.h"
+#include "h3rt/base/hash.h"
+#include "h3rt/lab/gate.h"
+#include "h3rt/lab/schema.h"
+#include "h3rt/lab/validate.h"
+
+namespace h3rt::lab {
+namespace {
+
+constexpr const char* kListRelations[] = {"supersedes", "shares_evidence_with", "derived_from"};
+constexpr const char* kOneRelations[] = {"superseded_by", "duplicate_of"};
+
+bool Holds(const Doc& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+class LinkCheck {
+ public:
+  LinkCheck(const Store& store, const Registry& registry, const Doc& policy,
+            const std::map<std::string, Evidence>* evidence, Findings& findings)
+      : store_(store),
+        registry_(registry),
+        policy_(policy),
+        evidence_(evidence),
+        findings_(findings) {}
+
+  void Run(bool filesystem) {
+    Ids();
+    Required();
+    for (const Record& record : registry_.records) {
+      Relations(record);
+      if (filesystem) Artifacts(record);
+      if (evidence_ != nullptr) CitedEvidence(record);
+    }
+    Cycles();
+    if (evidence_ == nullptr) return;
+    Shared();
+    for (const auto& [digest, item] : *evidence_) Owner(item);
+  }
+
+ private:
+  void Add(const char* code, const Record& record, std::string pointer, std::string message) {
+    findings_.Add({.code = code,
+                   .file = kRegistryFile,
+                   .line = record.line,
+                   .column = 1,
+                   .pointer = std::move(pointer),
+                   .message = std::move(message)});
+  }
+
+  void Ids() {
+    const Doc& tombstones = At(registry_.header, "tombstones");
+    std::unordered_map<std::string, const Record*> near;
+    for (const Record& record : registry_.records) {
+      const std::string id = record.id();
+      const auto [it, is_new] = index_.emplace(id, &record);
+      if (!is_new) {
+        Add("E-ID-DUP", record, "/id",
+            id + " is at line " + std::to_string(it->second->line) + " too");
+        continue;
+      }
+      if (Holds(tombstones, id)) Add("E-ID-REUSE", record, "/id", id + " is a retired id");
+      std::string plain;
+      for (const char c : id) {
+        if (c != '-') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      }
+      const auto [other, alone] = near.emplace(plain, &record);
+      if (alone) continue;
+      Add("W-ID-NEAR", record, "/id",
+          id + " differs from " + other->second->id() + " by case or hyphens only");
+    }
+  }
+
+  void Required() {
+    for (const Doc& id : At(policy_, "required_ids")) {
+      if (!id.is_string() || Find(id.get<std::string>()) != nullptr) continue;
+      findings_.Add({.code = "E-REQ-MISSING",
+                     .file = kRegistryFile,
+                     .message = "no record " + id.get<std::string>() + ", which the policy wants"});
+    }
+  }
+
+  const Record* Find(const std::string& id) const {
+    const auto it = index_.find(id);
+    return it == index_.end() ? nullptr : it->second;
+  }
+
+  // Every relation of a record with its pointer.
+  static std::vector<std::pair<std::string, std::string>> TargetsOf(const Record& record) {
+    const Doc& relations = At(record.json, "relations");
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const char* name : kListRelations) {
+      size_t i = 0;
+      for (const Doc& id : At(relations, name)) {
+        if (id.is_string()) {
+          out.emplace_back(std::string("/relations/") + name + "/" + std::to_string(i), id);
+        }
+        ++i;
+      }
+    }
+    for (const char* name : kOneRelations) {
+      const Doc& id = At(relations, name);
+      if (id.is_string()) out.emplace_back(std::string("/relations/") + name, id);
+    }
+    return out;
+  }
+
+  void Relations(const Record& record) {
+    const std::string id = record.id();
+    for (const auto& [pointer, target] : TargetsOf(record)) {
+      const Record* other = Find(target);
+      if (target == id) {
+        Add("E-REL-SELF", record, pointer, id + " names itself");
+      } else if (other == nullptr) {
+        Add("E-REL-DANGLING", record, pointer, "no record " + target);
+      } else {
+        const Doc& back = At(other->json, "relations");
+        const bool forward = pointer.starts_with("/relations/supersedes/");
+        if ((forward && TextAt(back, "superseded_by") != id) ||
+            (pointer == "/relations/superseded_by" && !Holds(At(back, "supersedes"), id))) {
+          Add("E-REL-ONESIDED", record, pointer,
+              target + (forward ? " does not say superseded_by " : " does not supersede ") + id);
+        }
+      }
+    }
+    const Doc& baseline = At(record.json, "baseline");
+    if (!baseline.is_object()) return;
+    const Record* other = Find(TextAt(baseline, "id"));
+    const std::string vid = TextAt(baseline, "vid");
+    const bool found = other != nullptr && (vid.empty() || HasVariant(other->json, vid));
+    if (!found) {
+      Add("E-REL-DANGLING", record, "/baseline",
+          "no record " + TextAt(baseline, "id") + (vid.empty() ? "" : " with a variant " + vid));
+    }
+  }
+
+  static bool HasVariant(const Doc& record, std::string_view vid) {
+    const Doc& variants = At(record, "variants");
+    return std::any_of(variants.begin(), variants.end(),
+                       [&](const Doc& variant) { return TextAt(variant, "vid") == vid; });
+  }
+
+  // What a record is made from or stands for; a walk along it must end.
+  std::vector<std::string> Forward(const Record& record) const {
+    std::vector<std::string> out;
+    for (const auto& [pointer, target] : TargetsOf(record)) {
+      const bool walked = !pointer.starts_with("/relations/shares") &&
+                          pointer != "/relations/superseded_by" && target != record.id();
+      if (walked && Find(target) != nullptr) out.push_back(target);
+    }
+    return out;
+  }
+
+  // Depth first without recursion; each circle is told once.
+  void Cycles() {
+    std::unordered_map<std::string, int> state;  // 1: on the way, 2: done
+    for (const Record& start : registry_.records) {
+      if (state[start.id()] != 0) continue;
+      std::vector<std::pair<std::string, std::vector<std::string>>> way;
+      way.emplace_back(start.id(), Forward(start));
+      state[start.id()] = 1;
+      while (!way.empty()) {
+        if (way.back().second.empty()) {
+          state[way.back().first] = 2;
+          way.pop_back();
+          continue;
+        }
+        const std::string next = way.back().second.back();
+        way.back().second.pop_back();
+        if (state[next] == 0) {
+          state[next] = 1;
+          way.emplace_back(next, Forward(*Find(next)));
+        } else if (state[next] == 1) {
+          std::string circle = next;
+          auto it = std::find_if(way.begin(), way.end(),
+                                 [&](const auto& step) { return step.first == next; });
+          while (++it != way.end()) circle += " -> " + it->first;
+          Add("E-REL-CYCLE", *Find(next), "/relations", circle + " -> " + next);
+        }
+      }
+    }
+  }
+
+  // What the disk says of a path; hashed once however often it is named.
+  struct OnDisk {
+    bool there = false;
+    bool lfs = false;
+    int64_t bytes = -1;  // -1: a folder or unreadable
+    std::string sha256;
+  };
+  const OnDisk& Look(const std::string& path, bool hash) {
+    const auto [it, is_new] = disk_.try_emplace(path);
+    OnDisk& out = it->second;
+    struct stat info = {};
+    if (is_new && ::stat(store_.PathOf(path).c_str(), &info) == 0) {
+      out.there = true;
+      if (S_ISREG(info.st_mode)) out.bytes = static_cast<int64_t>(info.st_size);
+    }
+    if (hash && out.bytes >= 0 && out.sha256.empty()) {
+      constexpr int64_t kMostPointer = 1024;
+      if (out.bytes <= kMostPointer) {
+        const absl::StatusOr<std::string> text = ReadFile(store_.PathOf(path));
+        out.lfs = text.ok() && text->starts_with(kLfsPointer);
+      }
+      const absl::StatusOr<std::string> sha256 = Sha256OfFile(store_.PathOf(path));
+      out.sha256 = sha256.ok() ? *sha256 : "unreadable";
+    }
+    return out;
+  }
+
+  void Artifacts(const Record& record) {
+    size_t index = 0;
+    for (const Doc& artifact : At(record.json, "artifacts")) {
+      Artifact(record, artifact, "/artifacts/" + std::to_string(index++));
+    }
+    const Doc& source = At(record.json, "source");
+    const std::string state = TextAt(source, "state");
+    if (state != "present" && state != "partial") return;
+    index = 0;
+    for (const Doc& path : At(source, "paths")) {
+      const std::string here = "/source/paths/" + std::to_string(index++);
+      const std::string text = path.is_string() ? path.get<std::string>() : "";
+      if (!WhyNotRelative(text).empty() ||
+          !CheckPath(store_, text, kRegistryFile, record.line, here, findings_)) {
+        continue;
+      }
+      if (!Look(text, false).there) {
+        Add("E-ART-MISSING", record, here, text + " is not there, and source is " + state);
+      }
+    }
+  }
+
+  void Artifact(const Record& record, const Doc& artifact, const std::string& here) {
+    const std::string path = TextAt(artifact, "path");
+    if (!WhyNotRelative(path).empty()) return;  // the record's form says so
+    if (!CheckPath(store_, path, kRegistryFile, record.line, here + "/path", findings_)) return;
+    const bool exists = BoolAt(artifact, "exists");
+    const std::string wanted = TextAt(artifact, "sha256");
+    const OnDisk& disk = Look(path, exists);
+    if (exists != disk.there) {
+      return Add(exists ? "E-ART-MISSING" : "E-ART-FLAG", record, here + "/exists",
+                 path + (exists ? " is not there" : " is there"));
+    }
+    if (!exists) return;
+    if (disk.lfs) return Add("E-ART-LFS", record, here, path + " is a Git LFS pointer");
+    const int64_t bytes = IntAt(artifact, "bytes", -1);
+    if (bytes >= 0 && bytes != disk.bytes) {
+      return Add(
+          "E-ART-HASH", record, here + "/bytes",
+          path + " has " + std::to_string(disk.bytes) + " bytes, wanted " + std::to_string(bytes));
+    }
+    if (!wanted.empty() && wanted != disk.sha256) {
+      Add("E-ART-HASH", record, here + "/sha256",
+          path + " has the hash " + disk.sha256 + ", wanted " + wanted);
+    }
+  }
+
+  void CitedEvidence(const Record& record) {
+    const Doc& relations = At(record.json, "relations");
+    size_t index = 0;
+    for (const Doc& cited : At(record.json, "evidence")) {
+      const std::string here = "/evidence/" + std::to_string(index++);
+      const std::string digest = TextAt(cited, "sha256");
+      const auto it = evidence_->find(digest);
+      if (it == evidence_->end()) {
+        Add("E-EV-REF", record, here, "no evidence " + digest);
+        continue;
+      }
+      if (TextAt(cited, "role") == "result") results_[digest].push_back(&record);
+      const std::string owner = TextAt(it->second.json, "experiment");
+      const bool shared = owner == TextAt(relations, "duplicate_of") ||
+                          Holds(At(relations, "shares_evidence_with"), owner);
+      const std::string vid = TextAt(cited, "vid");
+      if (owner != record.id() && !shared && Find(owner) != nullptr) {
+        Add("E-EV-REF", record, here, digest + " is evidence of " + owner);
+      } else if (!vid.empty() && vid != TextAt(it->second.json, "vid")) {
+        Add("E-EV-REF", record, here + "/vid",
+            digest + " is of the variant " + TextAt(it->second.json, "vid"));
+      }
+    }
+    Verdicts(record);
+    for (const std::string& reference : References(TextAt(At(record.json, "decision"), "text"))) {
+      const size_t slash = std::min(reference.find('/'), reference.size());
+      const Evidence* found = ResolveEvidence(*evidence_, reference.substr(0, slash));
+      if (found != nullptr && AtPointer(found->json, reference.substr(slash)) != nullptr) continue;
+      Add("E-EV-REF", record, "/decision/text", "{ev:" + reference + "} names nothing");
+    }
+  }
+
+  void Verdicts(const Record& record) {
+    const Doc& list = At(record.json, "evidence");
+    for (const char* gate : kGates) {
+      for (const Doc& verdict : At(At(record.json, "gates"), gate)) {
+        for (const Doc& digest : At(verdict, "evidence")) {
+          const std::string text = digest.is_string() ? digest.get<std::string>() : "";
+          const std::string here = std::string("/gates/") + gate;
+          const bool cited = std::any_of(list.begin(), list.end(), [&](const Doc& entry) {
+            return TextAt(entry, "sha256") == text;
+          });
+          if (!cited) Add("E-EV-REF", record, here, text + " is not in the record's evidence");
+          const auto it = evidence_->find(text);
+          if (it == evidence_->end()) continue;
+          const std::string origin = TextAt(it->second.json, "origin");
+          if (origin == "modelled" || origin == "imported") {
+            Add("E-ORIGIN", record, here, text + " was " + origin + ", which no gate counts");
+          }
+        }
+      }
+    }
+  }
+
+  void Shared() {
+    for (const auto& [digest, records] : results_) {
+      for (size_t i = 1; i < records.size(); ++i) {
+        const auto says = [](const Record& a, const Record& b) {
+          const Doc& relations = At(a.json, "relations");
+          return TextAt(relations, "duplicate_of") == b.id() ||
+                 Holds(At(relations, "shares_evidence_with"), b.id());
+        };
+        if (says(*records[i], *records[0]) || says(*records[0], *records[i])) continue;
+        Add("W-SHARED-EVIDENCE", *records[i], "/evidence",
+            digest + " is the result of " + records[0]->id() + " too");
+      }
+    }
+  }
+
+  void Owner(const Evidence& item) {
+    const std::string id = TextAt(item.json, "experiment");
+    const std::string vid = TextAt(item.json, "vid");
+    const Record* record = Find(id);
+    const auto add = [&](const char* pointer, std::string message) {
+      findings_.Add({.code = "E-EV-REF",
+                     .file = item.file,
+                     .line = 1,
+                     .column = 1,
+                     .pointer = pointer,
+                     .message = std::move(message)});
+    };
+    if (record == nullptr) {
+      add("/experiment", "no record " + id);
+    } else if (!vid.empty() && !HasVariant(record->json, vid)) {
+      add("/vid", id + " has no variant " + vid);
+    } else {
+      const Doc& known = At(At(record->json, "scope"), "workloads");
+      const Doc& workload = At(item.json, "workload");
+      const std::string name = TextAt(workload, "id");
+      if (TextAt(workload, "level") == "canonical" && !known.empty() && !Holds(known, name)) {
+        add("/workload/id", id + " has no workload " + name + " in its scope");
+      }
+    }
+  }
+
+  const Store& store_;
+  const Registry& registry_;
+  const Doc& policy_;
+  const std::map<std::string, Evidence>* evidence_;
+  Findings& findings_;
+  std::unordered_map<std::string, const Record*> index_;
+  std::unordered_map<std::string, OnDisk> disk_;
+  std::map<std::string, std::vector<const Record*>> results_;
+};
+
+}  // namespace
+
+void ValidateLinks(const Store& store, const Registry& registry, const Doc& policy,
+                   const std::map<std::string, Evidence>* evidence, bool filesystem,
+                   Findings& findings) {
+  LinkCheck(store, registry, policy, evidence, findings).Run(filesystem);
+}
+
+const Evidence* ResolveEvidence(const std::map<std::string, Evidence>& evidence,
+                                std::string_view reference) {
+  if (reference.size() < 8) return nullptr;
+  const auto it = evidence.lower_bound(std::string(reference));
+  if (it == evidence.end() || !it->first.starts_with(reference)) return nullptr;
+  const auto next = std::next(it);
+  const bool alone = next == evidence.end() || !next->first.starts_with(reference);
+  return alone ? &it->second : nullptr;
+}
+
+}  // namespace h3rt::lab
