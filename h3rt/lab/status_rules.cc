@@ -1,0 +1,252 @@
+// Which statuses the evidence carries, and which changes are allowed.
+#include "h3rt/lab/status_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+namespace h3rt::lab {
+namespace {
+
+constexpr size_t kBuild = 0, kCorrect = 1, kIsolated = 2, kGateCount = std::size(kGates);
+// Precedence of what can be said; production_accepted excludes a quality fail by itself.
+constexpr const char* kStrongest[] = {"production_accepted",
+                                      "quality_rejected",
+                                      "architecture_rejected",
+                                      "performance_rejected",
+                                      "temporarily_blocked",
+                                      "research_retained",
+                                      "incomplete"};
+
+// Whether a compile result or a failure blocks the work, and whether it says what would lift it.
+void TakeBlock(const Doc& envelope, Predicates& p) {
+  const Doc& body = At(envelope, "body");
+  const bool log = !At(envelope, "blobs").empty() || !At(body, "diagnostics").empty();
+  if (TextAt(envelope, "kind") == "failure") {
+    if (!log && TextAt(body, "message").empty()) return;
+    p.blocked = true;
+    p.retry = p.retry || !TextAt(body, "retry").empty();
+    return;
+  }
+  const std::string outcome = TextAt(body, "outcome");
+  if (outcome == "ok" || !log) return;
+  const Doc& control = At(body, "control");
+  // A rejection counts where the same toolkit made the control come out as expected: otherwise it
+  // may only be missing or misspelt.
+  if (outcome == "rejected" &&
+      (!control.is_object() || TextAt(control, "outcome") != TextAt(control, "expected"))) {
+    return;
+  }
+  p.blocked = true;
+  p.retry = true;  // another toolchain: `lab retry` compares it
+}
+
+void TakeEvidence(const Case& c, Predicates& p) {
+  for (const Doc& reference : At(c.record, "evidence")) {
+    const std::string digest = TextAt(reference, "sha256");
+    const auto found = c.evidence.find(digest);
+    const auto fresh = c.freshness.find(digest);
+    if (found == c.evidence.end() || !BoolAt(reference, "valid")) continue;
+    const Doc& envelope = found->second.json;
+    const std::string kind = TextAt(envelope, "kind");
+    const std::string origin = TextAt(envelope, "origin");
+    if (origin == "imported") continue;
+    if (fresh == c.freshness.end() || fresh->second.stale) continue;
+    if (kind == "inspection" || origin == "modelled") {
+      p.model = true;
+      const Doc& body = At(envelope, "body");
+      const bool named = !TextAt(body, "rule").empty() || !TextAt(body, "boundary").empty();
+      const bool decided = At(At(c.record, "decision"), "log_seq").is_number_integer();
+      if (kind == "inspection" && named && decided) p.architecture = true;
+    } else if (kind != "failure") {
+      p.any = true;
+    }
+    if (kind == "failure" || kind == "compile") TakeBlock(envelope, p);
+  }
+}
+
+void TakeGates(const Case& c, Predicates& p) {
+  size_t furthest = 0;
+  p.gates = "build is not run on any device class";
+  p.timing = "isolated is not run";
+  for (const std::string& device_class : DeviceClasses(c)) {
+    std::array<std::string, kGateCount> verdicts;
+    for (size_t gate = 0; gate < kGateCount; ++gate) {
+      const GateResult result = EvaluateGate(c, kGates[gate], device_class);
+      verdicts[gate] = TextAt(result.verdict, "verdict", "not run");
+      if (gate >= kIsolated && verdicts[gate] != "not run" && verdicts[gate] != "skipped") {
+        p.timing = std::string(kGates[gate]) + " on " + device_class + " is " + verdicts[gate];
+      }
+    }
+    size_t passed = 0;
+    while (passed < kGateCount && verdicts[passed] == "pass") ++passed;
+    const bool slow =
+        std::find(verdicts.begin() + kIsolated, verdicts.end(), "fail") != verdicts.end();
+    p.all = p.all || passed == kGateCount;
+    p.quality_fail = p.quality_fail || verdicts[kCorrect] == "fail";
+    p.correct = p.correct || verdicts[kCorrect] == "pass";
+    p.slow = p.slow || slow;
+    p.correct_and_slow = p.correct_and_slow || (slow && verdicts[kCorrect] == "pass");
+    if (passed < kGateCount && passed >= furthest) {
+      furthest = passed;
+      p.gates = std::string(kGates[passed]) + " on " + device_class + " is " + verdicts[passed];
+    }
+  }
+}
+
+// The first condition that does not hold, in words.
+using Condition = std::pair<bool, std::string>;
+StatusView View(const char* status, const std::vector<Condition>& conditions) {
+  StatusView view;
+  view.status = status;
+  for (const auto& [holds, words] : conditions) {
+    if (holds) continue;
+    view.first_missing = words;
+    return view;
+  }
+  view.permitted = true;
+  return view;
+}
+
+}  // namespace
+
+Predicates PredicatesOf(const Case& c) {
+  Predicates p;
+  const Doc& source = At(c.record, "source");
+  const std::string kind = TextAt(c.record, "kind");
+  const std::string recorded = TextAt(source, "digest");
+  if (TextAt(source, "state") == "present" && !recorded.empty()) {
+    std::vector<std::string> paths;
+    for (const Doc& path : At(source, "paths")) {
+      if (path.is_string()) paths.push_back(path.get<std::string>());
+    }
+    const absl::StatusOr<std::string> now = ClosureDigest(c.store, paths);
+    p.source = now.ok() && *now == recorded;
+  }
+  p.eligible = !TextAt(At(c.record, "scope"), "eligible").empty();
+  p.non_claims = !At(At(c.record, "scope"), "non_claims").empty();
+  p.needs_non_claims = kind == "candidate" || kind == "probe";
+  p.selected = TextAt(At(c.record, "retention"), "dispatch") == "default";
+  p.superseded = !TextAt(At(c.record, "relations"), "superseded_by").empty();
+  p.can_be_selected =
+      kind != "baseline" && kind != "profile" && kind != "decision" && kind != "method";
+  TakeEvidence(c, p);
+  TakeGates(c, p);
+  return p;
+}
+
+std::vector<StatusView> ViewsOf(const Predicates& p) {
+  const Condition not_selected = {!p.selected, "it is dispatched by default: withdraw that first"};
+  const Condition no_quality_fail = {!p.quality_fail,
+                                     "its correct gate failed: quality comes first"};
+  std::vector<StatusView> views = {
+      View("production_accepted",
+           {{p.can_be_selected, "a record of this kind cannot be what production runs"},
+            no_quality_fail,
+            {p.all, "all six gates as pass on one device class: " + p.gates},
+            {p.source, "its source, present and with the recorded digest"},
+            {p.eligible, "scope.eligible: where production may select it"},
+            {p.selected, "retention.dispatch is not default"},
+            {!p.superseded, "it is superseded"}}),
+      View("research_retained",
+           {{p.any || p.model, "one fresh piece of evidence, a model or an inspection"},
+            {p.non_claims || !p.needs_non_claims, "scope.non_claims: what it does not say"},
+            not_selected}),
+      View("architecture_rejected",
+           {{p.architecture,
+             "an inspection that names the broken rule or boundary, and a decision "
+             "in the log"},
+            not_selected}),
+      View("performance_rejected", {no_quality_fail,
+                                    {p.correct, "a pass of the correct gate"},
+                                    {p.slow, "a fail of a timing gate: " + p.timing},
+                                    {p.correct_and_slow, "both on the same device class"},
+                                    not_selected}),
+      View("quality_rejected",
+           {{p.quality_fail,
+             "a fail of the correct gate: a mismatch, a hazard or a result that "
+             "changes"},
+            not_selected}),
+      View("temporarily_blocked",
+           {{p.blocked, "a failure, or a compiler that gave up or rejected it, with its log"},
+            {p.retry, "what would lift the block"},
+            no_quality_fail,
+            {!p.slow, "a timing gate failed: that is no block"}}),
+      View("incomplete", {})};
+  for (const char* status : kStrongest) {
+    const auto view = std::find_if(views.begin(), views.end(), [&](const StatusView& one) {
+      return one.permitted && one.status == status;
+    });
+    if (view == views.end()) continue;
+    view->strongest = true;
+    break;
+  }
+  return views;
+}
+
+std::vector<StatusView> PermittedStatuses(const Case& c) { return ViewsOf(PredicatesOf(c)); }
+
+std::string WhyNotTransition(std::string_view from, std::string_view to) {
+  auto known = [](std::string_view status) {
+    return std::find(std::begin(kStatuses), std::end(kStatuses), status) != std::end(kStatuses);
+  };
+  auto rejected = [](std::string_view status) { return status.ends_with("_rejected"); };
+  if (!known(from) || !known(to)) return "one of the seven statuses";
+  if (from == to || from == "incomplete") return {};
+  if (from == "temporarily_blocked") {
+    return to == "incomplete" ? "" : "incomplete first, when what blocked it is lifted";
+  }
+  if (from == "research_retained") {
+    return to == "production_accepted" || rejected(to) || to == "incomplete"
+               ? ""
+               : "incomplete first, for its evidence was invalidated";
+  }
+  if (from == "production_accepted") {
+    return to == "research_retained" || to == "quality_rejected"
+               ? ""
+               : "research_retained (withdrawn or superseded) or quality_rejected";
+  }
+  return to == "incomplete" || rejected(to) ? "" : "incomplete first, by its reopening rule";
+}
+
+void CheckVerdicts(const Case& c, std::string_view file, int64_t line, Findings& findings) {
+  std::map<std::string, Freshness>
+      fresh;  // whether the evidence carried it, not whether it still does
+  for (const auto& [digest, evidence] : c.evidence) fresh[digest].stale = false;
+  const Case as_made = {c.record, c.evidence, fresh, c.policy, c.manifest, c.store};
+  for (const char* gate : kGates) {
+    for (const Doc& verdict : At(At(c.record, "gates"), gate)) {
+      auto add = [&](const char* code, const std::string& message) {
+        findings.Add({.code = code,
+                      .file = std::string(file),
+                      .line = line,
+                      .pointer = std::string("/gates/") + gate,
+                      .message = message});
+      };
+      for (const Doc& cited : At(verdict, "evidence")) {
+        const auto found = c.evidence.find(cited.is_string() ? cited.get<std::string>() : "");
+        if (found == c.evidence.end()) {
+          add("E-EV-REF", "evidence " + cited.dump() + " is not there");
+          continue;
+        }
+        const std::string origin = TextAt(found->second.json, "origin");
+        if (origin != "measured" && origin != "compiled") {
+          add("E-ORIGIN", "evidence " + found->first.substr(0, 12) + " is " + origin);
+        }
+      }
+      // Under another policy verdicts are evaluated again, and until then they are of that policy.
+      if (TextAt(verdict, "policy_digest") != DigestOf(c.policy)) continue;
+      const std::string device_class = TextAt(verdict, "class");
+      const std::string told = TextAt(verdict, "verdict");
+      const std::string found =
+          TextAt(EvaluateGate(as_made, gate, device_class).verdict, "verdict", "not run");
+      if (told != found) {
+        add("E-STATUS-EVIDENCE", std::string(gate) + " on " + device_class + " is stored as " +
+                                     told + ", the evidence says " + found);
+      }
+    }
+  }
+}
+
+}  // namespace h3rt::lab
