@@ -25,9 +25,9 @@ a:focus-visible,summary:focus-visible,button:focus-visible,.box:focus-visible{ou
 var(--accent);outline-offset:2px}
 code,.mono{font:.88em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 code{background:var(--track);padding:.1em .3em;border-radius:4px;overflow-wrap:anywhere}
-.wrap{max-width:1180px;margin:0 auto;padding:0 20px}
+.wrap{max-width:1280px;margin:0 auto;padding:0 20px}
 .skip{position:absolute;left:-999px}.skip:focus{left:12px;top:12px;background:var(--panel);padding:8px}
-header{padding:44px 0 8px}
+header.wrap{padding-top:44px}
 .kicker{margin:0;color:var(--soft);font-size:.85rem;letter-spacing:.08em;text-transform:uppercase}
 h1{margin:.1em 0 .25em;font-size:clamp(1.9rem,5vw,2.7rem);line-height:1.15;letter-spacing:-.02em}
 h2{margin:0 0 .2em;font-size:1.35rem;letter-spacing:-.01em}
@@ -50,9 +50,9 @@ padding:24px;margin:24px 0}
 .empty{border:1px dashed var(--line);border-radius:8px;padding:14px 16px;color:var(--soft);margin:0}
 .plot{display:block;overflow:visible}
 .at{overflow:visible}
-.plot text{fill:var(--ink);font-size:12.5px}.plot .label{font-weight:600;font-size:13px}
+.plot text{fill:var(--ink);font-size:12.5px;paint-order:stroke;stroke:var(--panel);stroke-width:4px;
+stroke-linejoin:round}.plot .label{font-weight:600;font-size:13px}
 .plot .soft{fill:var(--soft)}
-.halo{paint-order:stroke;stroke:var(--panel);stroke-width:4px;stroke-linejoin:round}
 .track{fill:var(--track)}.outline{fill:none;stroke:var(--mute);stroke-width:1}
 .grid{stroke:var(--line);stroke-width:1}.zero{stroke:var(--mute);stroke-width:1}
 .threshold{stroke:var(--warn);stroke-width:2;stroke-dasharray:4 3}.band{fill:var(--band)}
@@ -87,8 +87,8 @@ th,td{text-align:left;vertical-align:top;padding:8px 12px;border-top:1px solid v
 thead th{border-top:0;background:var(--track);white-space:nowrap;font-weight:600}
 tbody th{font-weight:600}
 .n{text-align:right;white-space:nowrap}
-#records{min-width:1080px}#records td:nth-child(3){min-width:15em}
-#records th[scope=row]{min-width:12em;max-width:16em}
+#records{min-width:1020px}#records td:nth-child(3){min-width:14em}
+#records th[scope=row]{min-width:12em;max-width:15em}
 #records small,.under{display:block;color:var(--soft);font-size:.92em;font-weight:400}
 .status{white-space:nowrap}
 ul.plain{margin:0;padding:0;list-style:none}ul.plain li+li{margin-top:3px}
@@ -102,7 +102,7 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 18px;margin:0}dt{c
 dd{margin:0;overflow-wrap:anywhere}
 footer{padding:8px 0 48px;color:var(--soft);font-size:.9rem}
 @media(max-width:600px){.wrap{padding:0 14px}section{padding:18px 14px}dl{grid-template-columns:1fr;gap:0}
-dd{margin-bottom:8px}header{padding-top:26px}}
+dd{margin-bottom:8px}header.wrap{padding-top:26px}}
 @media print{:root{--bg:#fff;--panel:#fff;--ink:#000;--soft:#333}nav,#controls,.skip{display:none}
 section{break-inside:auto;border:0;padding:0}.box{overflow:visible;border:0}
 details::details-content{content-visibility:visible;height:auto}#records{min-width:0;font-size:7pt}

@@ -87,7 +87,7 @@ std::vector<Gain> GainsOf(const ReportView& view) {
 
 void DrawGain(SvgPlot& plot, const Axis& axis, const Gain& gain, int64_t y) {
   plot.Text(0, y + 14, Shorten(gain.row->id, 44), "label");
-  plot.Text(0, y + 31, Shorten(gain.about, 34), "soft");
+  plot.Text(0, y + 31, Shorten(gain.about, 27), "soft");
   plot.Text(kFullWidth, y + 31,
             PercentText(gain.point) + " (" + RangeText(gain.low, gain.high) + ")", "soft number",
             Anchor::kEnd);

@@ -63,14 +63,14 @@ std::vector<Timing> TimingsOf(const ReportView& view) {
   return timings;
 }
 
-// The range that is drawn: all but the outermost two hundredths on each side, with room. What lies
+// The range that is drawn: all but the outermost four hundredths on each side, with room. What lies
 // outside is marked at the edge.
 Axis RangeOf(const std::vector<Sample>& samples) {
   std::vector<int64_t> times;
   for (const Sample& sample : samples) times.push_back(sample.picoseconds);
   std::sort(times.begin(), times.end());
-  const size_t cut = times.size() / 50;
-  return {times[cut], times[times.size() - 1 - cut], 20};
+  const size_t cut = times.size() / 25;
+  return {times[cut], times[times.size() - 1 - cut], 35};
 }
 
 std::string Twin(const std::vector<Sample>& samples, const Doc& statistics) {
@@ -124,7 +124,6 @@ std::string Draw(const std::string& id, const std::string& title,
   for (const int64_t tick : axis.Ticks(4)) {
     const int64_t y = kHeight - axis.At(tick, kHeight);
     plot.Line(0, y, kFullWidth, y, "grid");
-    plot.Text(0, y - 3, TimeText(tick), "soft number halo");
   }
   Strokes baseline("h0"), candidate("v50v-50"), control("h30h-30"), out("v70v-70");
   const auto count = static_cast<int64_t>(samples.size());
@@ -135,7 +134,7 @@ std::string Draw(const std::string& id, const std::string& title,
       process = sample.process;
       const int64_t x = i * kFullWidth / count;
       plot.Line(x, 0, x, kHeight + 6, "zero");
-      plot.Text(x, kHeight + 18, fmt::format("{}{}", i == 0 ? "process " : "", process),
+      plot.Text(x, kHeight + 18, fmt::format("{}{}", i == 0 ? "proc " : "", process),
                 "soft number");
     }
     const int64_t x = (2 * i + 1) * 10000 / (2 * count);
@@ -156,6 +155,9 @@ std::string Draw(const std::string& id, const std::string& title,
   plot.Path(0, kHeight, baseline.data(), "run baseline");
   plot.Path(0, kHeight, candidate.data(), "run candidate");
   plot.Path(0, kHeight, out.data(), "run out");
+  for (const int64_t tick : axis.Ticks(4)) {
+    plot.Text(0, kHeight - axis.At(tick, kHeight) - 3, TimeText(tick), "soft number");
+  }
   const int64_t first = IntAt(statistics, "baseline_p50_ps", IntAt(statistics, "p50_ps"));
   const int64_t second = IntAt(statistics, "candidate_p50_ps");
   for (const bool is_candidate : {false, true}) {
@@ -167,7 +169,7 @@ std::string Draw(const std::string& id, const std::string& title,
     plot.Line(0, y, kFullWidth, y, is_candidate ? "median candidate" : "median baseline");
     plot.Text(kFullWidth, above ? y - 4 : y + 13,
               (is_candidate ? "candidate p50 " : "baseline p50 ") + TimeText(median),
-              is_candidate ? "number halo t-candidate" : "number halo t-baseline", Anchor::kEnd);
+              is_candidate ? "number t-candidate" : "number t-baseline", Anchor::kEnd);
   }
   return plot.Finish();
 }
