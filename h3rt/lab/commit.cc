@@ -98,6 +98,16 @@ absl::StatusOr<Registry> RegistryBefore(const Store& store, const Log& log) {
   return *std::move(registry);
 }
 
+// What is written can be read again: no control characters, no text that is not UTF-8.
+absl::Status CheckReadable(const Doc& document, const std::string& what) {
+  Findings findings;
+  const std::optional<Doc> again = ParseDocument(CanonicalText(document), "", 0, findings);
+  if (again && *again == document) return absl::OkStatus();
+  return InvalidArgument({.what = what,
+                          .got = findings.errors() > 0 ? Findings::ToText(findings.Sorted().front())
+                                                       : "a text that is not UTF-8"});
+}
+
 // Puts a change's records into the registry and their digests into the entry.
 absl::Status Apply(std::vector<Doc> records, Registry& registry, Doc& entry) {
   entry["records"] = Doc::array();
@@ -105,6 +115,7 @@ absl::Status Apply(std::vector<Doc> records, Registry& registry, Doc& entry) {
     const std::string id = TextAt(record, "id");
     if (id.empty()) return InvalidArgument({.what = "a record without an id"});
     RefreshDigest(record);
+    H3RT_RETURN_IF_ERROR(CheckReadable(record, "record " + id));
     const auto place =
         std::lower_bound(registry.records.begin(), registry.records.end(), id,
                          [](const Record& a, const std::string& b) { return a.id() < b; });
@@ -233,6 +244,7 @@ absl::StatusOr<std::string> EntryLine(Doc& entry, const Log& log, const std::str
   entry["prev"] = log.head_hash;
   entry["ts"] = now.empty() ? UtcNow() : now;
   entry["hash"] = std::string(64, '0');
+  H3RT_RETURN_IF_ERROR(CheckReadable(entry, "log entry"));
   Findings findings;
   CheckEntry(entry, 0, findings);
   if (findings.errors() > 0) {
