@@ -33,4 +33,5 @@ find_package(CUDAToolkit REQUIRED)
 # Saves what ptxas says about registers and spills as <object>.ptxas; the resource test reads it.
 set(CMAKE_CUDA_COMPILER_LAUNCHER ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/keep_ptxas_report)
 
-add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${H3RT_DEVICE_OPTIONS}>")
+# Not compressed, so that a program can say which machine code it holds.
+add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${H3RT_DEVICE_OPTIONS};-no-compress>")

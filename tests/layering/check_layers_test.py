@@ -92,6 +92,17 @@ class Includes(unittest.TestCase):
         found = check.check_file("h3rt/num/a.cc", '// a\n\n#include "h3rt/tensor/view.h"\n')
         self.assertEqual([f.line for f in found], [3])
 
+    def test_a_probe_of_the_compiler_stands_alone(self):
+        self.assertEqual(rules("research/probes/wgmma.cu", "#include <cstdint>\n"), [])
+        for path in ("research/probes/a.cc", "research/a.cu", "research/probes/x/a.cu"):
+            self.assertEqual(rules(path, ""), ["module"], path)
+        for path, include in [
+            ("research/probes/a.cu", "h3rt/device/math/mix.cuh"),
+            ("research/probes/a.cu", "research/probes/b.cu"),
+            ("h3rt/device/probe/a.cu", "research/probes/b.cu"),
+        ]:
+            self.assertEqual(rules(path, f'#include "{include}"\n'), ["form"], include)
+
     def test_a_source_outside_the_modules_is_found(self):
         for path in ("h3rt/extra/a.cc", "h3rt/a.cc", "h3rt/kernels/a.cc", "src/a.cc", "a.cc"):
             self.assertEqual(rules(path, ""), ["module"], path)
