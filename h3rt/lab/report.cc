@@ -29,12 +29,12 @@ const std::array<StatusMeaning, 7> kStatusMeanings = {{
     {"incomplete", "○", "The evidence does not carry any stronger word."},
 }};
 
-const std::vector<std::string> kInterpretationNotes = {
-    "`production_accepted` speaks of the eligible environment in the record, not of other devices.",
-    "`research_retained` does not say that any program dispatches to it.",
-    "`architecture_rejected` can stand without timings: the reason is the design, not a number.",
-    "`temporarily_blocked` is never read as slow: what did not run has no speed.",
-    "`incomplete` is also the word for named history whose source or measurements are lost. "
+const std::array<const char*, 8> kInterpretationNotes = {
+    "production_accepted speaks of the eligible environment in the record, not of other devices.",
+    "research_retained does not say that any program dispatches to it.",
+    "architecture_rejected can stand without timings: the reason is the design, not a number.",
+    "temporarily_blocked is never read as slow: what did not run has no speed.",
+    "incomplete is also the word for named history whose source or measurements are lost. "
     "Nothing "
     "is filled in by guessing.",
     "An imported status is what an older page said. It carries no gate here; the status of this "
@@ -44,6 +44,12 @@ const std::vector<std::string> kInterpretationNotes = {
     "Evidence is current while the sources, tools and inputs behind it are the ones in the tree. A "
     "stale verdict keeps its history and cannot support a claim.",
 };
+
+std::string Words(std::string_view name) {
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
 
 const char* WordOf(EvidenceState state) {
   static constexpr const char* kWords[] = {"current", "stale", "imported", "invalid",
@@ -61,9 +67,8 @@ bool ReportRow::IsCurrent(const Doc& verdict) const {
 }
 
 std::string ReportRow::VerdictText(size_t gate, const Doc& verdict) const {
-  std::string word = TextAt(verdict, "verdict");
-  std::replace(word.begin(), word.end(), '_', ' ');
-  return std::string(kGates[gate]) + " " + word + (IsCurrent(verdict) ? "" : " (stale)");
+  return std::string(kGates[gate]) + " " + Words(TextAt(verdict, "verdict")) +
+         (IsCurrent(verdict) ? "" : " (stale)");
 }
 
 namespace {

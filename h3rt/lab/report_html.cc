@@ -1,6 +1,8 @@
 // research/index.html: one file, readable without scripts.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "h3rt/base/check.h"
 #include "h3rt/base/version.h"
 #include "h3rt/lab/report_view.h"
@@ -42,10 +44,10 @@ nav{position:sticky;top:0;z-index:3;background:var(--bg);border-bottom:1px solid
 nav ul{display:flex;gap:4px 20px;margin:0;padding:10px 0;list-style:none;overflow-x:auto;white-space:nowrap}
 nav a{text-decoration:none;font-size:.93rem}nav a:hover{text-decoration:underline}
 section{scroll-margin-top:56px;background:var(--panel);border:1px solid var(--line);border-radius:12px;
-padding:24px;margin:24px 0}
+padding:24px}
 .about{margin:0 0 16px;color:var(--soft);max-width:62em}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:24px}
-.pair section{margin:0}.pair{margin:24px 0}
+main.wrap{display:grid;margin-top:24px;margin-bottom:48px;grid-template-columns:1fr 1fr;gap:24px}section{grid-column:1/-1;min-width:0}
+@media(min-width:900px){#status,#gates{grid-column:auto}}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,290px),1fr));gap:8px 36px}
 .empty{border:1px dashed var(--line);border-radius:8px;padding:14px 16px;color:var(--soft);margin:0}
 .plot{display:block;overflow:visible}
@@ -100,7 +102,6 @@ border:1px solid var(--mute);border-radius:6px;padding:6px 10px;max-width:100%}
 thead button{all:unset;cursor:pointer;font-weight:600}thead button::after{content:" ↕";color:var(--mute)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 18px;margin:0}dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
-footer{padding:8px 0 48px;color:var(--soft);font-size:.9rem}
 @media(max-width:600px){.wrap{padding:0 14px}section{padding:18px 14px}dl{grid-template-columns:1fr;gap:0}
 dd{margin-bottom:8px}header.wrap{padding-top:26px}}
 @media print{:root{--bg:#fff;--panel:#fff;--ink:#000;--soft:#333}nav,#controls,.skip{display:none}
@@ -158,19 +159,15 @@ std::string PlainList(const std::vector<std::string>& items) {
 }
 
 std::string StatusCell(const ReportRow& row) {
-  std::string out;
-  for (const StatusMeaning& entry : kStatusMeanings) {
-    if (row.status != entry.status) continue;
-    std::string words = entry.status;
-    words[words.find_first_of("_") == std::string::npos ? 0 : words.find('_')] =
-        words.find('_') == std::string::npos ? words[0] : ' ';
-    out = fmt::format(
-        "<span class=\"status\"><span class=\"s-{}\" aria-hidden=\"true\">{}</span> {}</span>",
-        entry.status, entry.sign, words);
-  }
+  const auto* const entry =
+      std::find_if(kStatusMeanings.begin(), kStatusMeanings.end(),
+                   [&](const StatusMeaning& meaning) { return row.status == meaning.status; });
+  const char* const sign = entry == kStatusMeanings.end() ? "" : entry->sign;
   const std::string imported = TextAt(row.record->json, "imported_status");
-  if (!imported.empty()) out += "<small>imported as " + Breakable(imported) + "</small>";
-  return out;
+  return fmt::format(
+      "<span class=\"status\"><span class=\"s-{0}\" aria-hidden=\"true\">{1}</span> {2}</span>{3}",
+      EscapeHtml(row.status), sign, EscapeHtml(Words(row.status)),
+      imported.empty() ? "" : "<small>imported as " + EscapeHtml(Words(imported)) + "</small>");
 }
 
 std::string GatesCell(const ReportRow& row) {
@@ -223,53 +220,6 @@ std::string RecordsTable(const ReportView& view) {
   return out + "</tbody></table></div>\n";
 }
 
-// Every piece of evidence with its eight dimensions of freshness.
-std::string LedgerTable(const ReportView& view) {
-  static constexpr const char* kDimensions[] = {"source",  "build",       "binary", "inputs",
-                                                "harness", "environment", "policy", "baseline"};
-  static constexpr const char* kCells[] = {"same", "changed", "?"};
-  std::vector<std::string> headings = {"Evidence", "Record", "Kind", "Target", "Word", "State"};
-  for (const char* dimension : kDimensions) headings.emplace_back(dimension);
-  std::vector<std::vector<std::string>> rows;
-  for (const ReportRow& row : view.rows) {
-    for (const CitedEvidence& cited : row.evidence) {
-      if (cited.evidence == nullptr) continue;
-      const Doc& envelope = cited.evidence->json;
-      std::vector<std::string> cells = {
-          HtmlLink(cited.evidence->file, cited.digest.substr(0, 8)),
-          Breakable(row.id),
-          EscapeHtml(TextAt(envelope, "kind")),
-          EscapeHtml(TextAt(envelope, "target")),
-          EscapeHtml(TextAt(envelope, "word", TextAt(envelope, "origin"))),
-          EscapeHtml(WordOf(cited.state) + (cited.reason.empty() ? "" : ": " + cited.reason))};
-      const auto fresh = view.lab.freshness.find(cited.digest);
-      for (const char* dimension : kDimensions) {
-        std::string cell = "?";
-        if (fresh != view.lab.freshness.end()) {
-          const auto found = fresh->second.cells.find(dimension);
-          if (found != fresh->second.cells.end()) cell = kCells[static_cast<size_t>(found->second)];
-        }
-        cells.push_back(cell);
-      }
-      rows.push_back(std::move(cells));
-    }
-  }
-  if (rows.empty()) {
-    return "<p class=\"empty\">No record cites evidence yet. <code>h3rt lab run ID</code> or "
-           "<code>h3rt lab import bundle FILE</code> adds some.</p>\n";
-  }
-  return fmt::format("<details><summary>All {} citations</summary>{}</details>\n", rows.size(),
-                     HtmlTable("Evidence and what it was compared with", headings, rows));
-}
-
-std::string Section(std::string_view id, std::string_view title, std::string_view about,
-                    const std::string& content) {
-  return fmt::format(
-      "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n<p "
-      "class=\"about\">{2}</p>\n{3}</section>\n",
-      id, title, about, content);
-}
-
 std::string FigureHtml(const Figure& figure, const std::string& legend = "") {
   if (figure.svg.empty()) return "<p class=\"empty\">" + figure.empty + "</p>\n";
   return fmt::format(
@@ -296,6 +246,11 @@ std::string GainLegend() {
        {"<path d=\"M0 8h18M1 4v8M17 4v8\" class=\"interval current\"/>", "95 % over processes"},
        {"<path d=\"M9 0v16\" class=\"threshold\"/>", "wanted at least"},
        {"<rect x=\"2\" width=\"14\" height=\"16\" class=\"band\"/>", "A/A control"}});
+}
+
+std::string ResourceLegend() {
+  return Legend({{"<circle cx=\"9\" cy=\"8\" r=\"5\" class=\"mark hopper\"/>", "sm_90a (Hopper)"},
+                 {"<path d=\"M3 8l6-6 6 6-6 6z\" class=\"mark spark\"/>", "sm_121a (GB10)"}});
 }
 
 std::string RunLegend() {
@@ -353,25 +308,12 @@ std::string MadeFrom(const ReportView& view) {
 std::string HowToRead() {
   std::string out = "<h3>Statuses</h3>\n<dl>";
   for (const StatusMeaning& entry : kStatusMeanings) {
-    out += fmt::format(
-        "<dt><span class=\"s-{0}\" aria-hidden=\"true\">{1}</span> {0}</dt><dd>{2}</dd>",
-        entry.status, entry.sign, entry.meaning);
+    out += fmt::format("<dt><span class=\"s-{}\" aria-hidden=\"true\">{}</span> {}</dt><dd>{}</dd>",
+                       entry.status, entry.sign, Words(entry.status), entry.meaning);
   }
   out += "</dl>\n<h3>Notes</h3>\n<ul>\n";
-  for (const std::string& note : kInterpretationNotes) {
-    // Code spans of the Markdown page.
-    std::string html;
-    bool open = false;
-    for (const char c : note) {
-      if (c == '`') {
-        html += open ? "</code>" : "<code>";
-        open = !open;
-      } else {
-        html += EscapeHtml(std::string_view(&c, 1));
-      }
-    }
-    out += "<li>" + html + "</li>\n";
-  }
+  for (const char* note : kInterpretationNotes)
+    out += fmt::format("<li>{}</li>\n", EscapeHtml(note));
   return out + "</ul>\n";
 }
 
@@ -379,13 +321,7 @@ std::string HowToRead() {
 
 std::string HtmlLink(std::string_view file, std::string_view text) {
   if (file.empty()) return Breakable(text);
-  std::string target;
-  for (const char c : file) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("/._-").find(c) != std::string_view::npos;
-    target += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return fmt::format("<a href=\"../{}\">{}</a>", target, Breakable(text));
+  return fmt::format("<a href=\"{}\">{}</a>", UrlOf("../", file), Breakable(text));
 }
 
 std::string HtmlTable(std::string_view caption, const std::vector<std::string>& headings,
@@ -411,80 +347,73 @@ std::string HtmlTable(std::string_view caption, const std::vector<std::string>& 
 
 absl::StatusOr<std::string> HtmlPage(const ReportView& view) {
   H3RT_ASSIGN_OR_RETURN(const std::vector<SequenceFigure> runs, SequenceFigures(view));
-  std::string sequence;
-  if (runs.empty()) {
-    sequence =
-        "<p class=\"empty\">No timing with samples is in the store yet. <code>h3rt lab run ID "
-        "--gate "
-        "isolated --bundle OUT</code> on a machine with a GPU and <code>h3rt lab import bundle "
-        "OUT</code> here bring some.</p>\n";
-  } else {
-    sequence = RunLegend();
-    for (const SequenceFigure& run : runs) {
-      sequence += fmt::format("<h3>{}</h3>\n<p class=\"about\">{}</p>\n{}", EscapeHtml(run.title),
-                              run.note, FigureHtml(run.figure));
-    }
+  std::string sequence =
+      "<p class=\"empty\">No timing with samples is in the store yet. <code>h3rt lab run ID --gate "
+      "isolated --bundle OUT</code> on a machine with a GPU and <code>h3rt lab import bundle "
+      "OUT</code> "
+      "here bring some.</p>\n";
+  if (!runs.empty()) sequence = RunLegend();
+  for (const SequenceFigure& run : runs) {
+    sequence += fmt::format("<h3>{}</h3>\n<p class=\"about\">{}</p>\n{}", EscapeHtml(run.title),
+                            run.note, FigureHtml(run.figure));
   }
-  std::string page =
+  struct Section {
+    const char* id;
+    const char* link;
+    const char* title;
+    const char* about;
+    std::string content;
+  };
+  const Section sections[] = {
+      {"status", "Status", "Status",
+       "Filled: the status held here. Outlined: what the imported page said.",
+       FigureHtml(StatusFigure(view))},
+      {"gates", "Gates", "Gates",
+       "Verdicts in the order of the gates, a device class at a time. Hollow: the evidence behind "
+       "it "
+       "is stale.",
+       FigureHtml(GateFigure(view))},
+      {"gains", "Gains", "Gains",
+       "Baseline over candidate, less one: to the right of zero the candidate is faster.",
+       FigureHtml(GainFigure(view), GainLegend())},
+      {"runs", "Runs", "Runs, sample by sample",
+       "Time a call in the order of the run. Steps, drift and spikes show here first.", sequence},
+      {"resources", "Resources", "Resources: sm_90a against sm_121a",
+       "What the compiler took for each kernel, from its newest valid report.",
+       FigureHtml(ResourceFigure(view), ResourceLegend())},
+      {"log", "Log", "Log",
+       "Entries in order; nothing is ever removed. In words: <a "
+       "href=\"vortex_exact_attention/EXPERIMENT_LOG.md\">EXPERIMENT_LOG.md</a>.",
+       FigureHtml(TimelineFigure(view))},
+      {"registry", "Records", "Records",
+       "The same as <a href=\"EXPERIMENT_REGISTRY.md\">EXPERIMENT_REGISTRY.md</a>; authoritative "
+       "is <a "
+       "href=\"experiment_registry.json\">experiment_registry.json</a>.",
+       RecordsTable(view)},
+      {"reading", "How to read it", "How to read it", "What the words on this page mean.",
+       HowToRead()},
+      {"made", "Made from", "Made from",
+       "The same files give the same bytes. <code>h3rt lab report --check</code> compares.",
+       MadeFrom(view)}};
+  std::string links, content;
+  for (const Section& section : sections) {
+    links += fmt::format("<li><a href=\"#{}\">{}</a></li>", section.id, section.link);
+    content += fmt::format(
+        "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n<p "
+        "class=\"about\">{2}</p>\n{3}</section>\n",
+        section.id, section.title, section.about, section.content);
+  }
+  return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\">\n<title>h3rt laboratory: experiment "
-      "registry</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>";
-  page += kStyle;
-  page += "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n" +
-          Header(view) +
-          "<nav aria-label=\"Sections\"><ul class=\"wrap\"><li><a "
-          "href=\"#status\">Status</a></li><li><a "
-          "href=\"#gates\">Gates</a></li><li><a href=\"#gains\">Gains</a></li><li><a "
-          "href=\"#runs\">Runs</a></li><li><a href=\"#resources\">Resources</a></li><li><a "
-          "href=\"#log\">Log</a></li><li><a href=\"#evidence\">Evidence</a></li><li><a "
-          "href=\"#registry\">Records</a></li><li><a href=\"#reading\">How to read "
-          "it</a></li></ul></nav>\n"
-          "<main id=\"main\" class=\"wrap\">\n<div class=\"pair\">\n";
-  page += Section("status", "Status",
-                  "Filled: the status held here. Outlined: what the imported page said.",
-                  FigureHtml(StatusFigure(view)));
-  page +=
-      Section("gates", "Gates",
-              "Verdicts in the order of the gates, a device class at a time. Hollow: the evidence "
-              "behind it is stale.",
-              FigureHtml(GateFigure(view)));
-  page += "</div>\n";
-  page +=
-      Section("gains", "Gains",
-              "Baseline over candidate, less one: to the right of zero the candidate is faster.",
-              FigureHtml(GainFigure(view), GainLegend()));
-  page += Section("runs", "Runs, sample by sample",
-                  "Time a call in the order of the run. Steps, drift and spikes show here first.",
-                  sequence);
-  page += Section(
-      "resources", "Resources: sm_90a against sm_121a",
-      "What the compiler took for each kernel, from its newest valid report.",
-      FigureHtml(
-          ResourceFigure(view),
-          Legend({{"<circle cx=\"9\" cy=\"8\" r=\"5\" class=\"mark hopper\"/>", "sm_90a (Hopper)"},
-                  {"<path d=\"M3 8l6-6 6 6-6 6z\" class=\"mark spark\"/>", "sm_121a (GB10)"}})));
-  page += Section("log", "Log",
-                  "Entries in order; nothing is ever removed. In words: <a "
-                  "href=\"vortex_exact_attention/EXPERIMENT_LOG.md\">EXPERIMENT_LOG.md</a>.",
-                  FigureHtml(TimelineFigure(view)));
-  page +=
-      Section("evidence", "Evidence",
-              "Each artifact is named by its hash. It is current while everything behind it is the "
-              "same as in the tree.",
-              LedgerTable(view));
-  page +=
-      Section("registry", "Records",
-              "The same as <a href=\"EXPERIMENT_REGISTRY.md\">EXPERIMENT_REGISTRY.md</a>; "
-              "authoritative is <a href=\"experiment_registry.json\">experiment_registry.json</a>.",
-              RecordsTable(view));
-  page += Section("reading", "How to read it", "The words on this page mean what is said here.",
-                  HowToRead());
-  page +=
-      Section("made", "Made from",
-              "The same files give the same bytes. <code>h3rt lab report --check</code> compares.",
-              MadeFrom(view));
-  return page + "</main>\n<script>" + kScript + "</script>\n</body>\n</html>\n";
+      "registry</title>\n<link rel=\"icon\" "
+      "href=\"data:,\">\n<style>{}</style>\n</head>\n<body>\n<a "
+      "class=\"skip\" href=\"#main\">Skip to the content</a>\n{}<nav aria-label=\"Sections\"><ul "
+      "class=\"wrap\">{}</ul></nav>\n<main id=\"main\" "
+      "class=\"wrap\">\n{}</main>\n<script>{}</script>\n"
+      "</body>\n</html>\n",
+      kStyle, Header(view), links, content, kScript);
 }
 
 }  // namespace h3rt::lab

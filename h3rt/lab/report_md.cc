@@ -13,14 +13,8 @@ namespace h3rt::lab {
 std::string EscapeMarkdown(std::string_view text) {
   std::string out;
   for (const char c : SpellOut(text)) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '\n') {
-      out += "<br>";
+    if (std::string_view("&<>\n").find(c) != std::string_view::npos) {
+      out += EscapeHtml(std::string_view(&c, 1), true);
     } else {
       if (std::string_view("\\`*_[]|~#$").find(c) != std::string_view::npos) out += '\\';
       out += c;
@@ -35,14 +29,7 @@ std::string MarkdownCode(std::string_view text) {
 }
 
 std::string MarkdownLink(std::string_view prefix, std::string_view file, const std::string& text) {
-  if (file.empty()) return text;
-  std::string target;
-  for (const char c : file) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("/._-").find(c) != std::string_view::npos;
-    target += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return fmt::format("[{}]({}{})", text, prefix, target);
+  return file.empty() ? text : fmt::format("[{}]({})", text, UrlOf(prefix, file));
 }
 
 std::string MarkdownText(const Lab& lab, std::string_view prefix, std::string_view text) {
@@ -124,7 +111,7 @@ std::string RegistryPage(const ReportView& view) {
     ++printed;
   }
   page += "\n## Interpretation Notes\n\n";
-  for (const std::string& note : kInterpretationNotes) page += "- " + note + "\n";
+  for (const char* note : kInterpretationNotes) page += fmt::format("- {}\n", EscapeMarkdown(note));
   page += "\n## Totals\n\n| Status | Count |\n| --- | ---: |\n";
   int64_t total = 0;
   for (const StatusMeaning& entry : kStatusMeanings) {

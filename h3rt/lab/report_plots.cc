@@ -6,19 +6,12 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "h3rt/lab/report_view.h"
 #include "h3rt/lab/svg.h"
 
 namespace h3rt::lab {
 namespace {
-
-std::string Words(std::string_view name) {
-  std::string words(name);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
 
 std::string StateCell(const CitedEvidence& cited) {
   return EscapeHtml(WordOf(cited.state) + (cited.reason.empty() ? "" : ": " + cited.reason));
@@ -39,10 +32,11 @@ std::optional<int64_t> GainAt(const Doc& statistics, const char* key) {
 struct Gain {
   const ReportRow* row = nullptr;
   const CitedEvidence* cited = nullptr;
-  std::string gate = {}, about = {};
-  int64_t point = 0, threshold = 0;
-  std::optional<int64_t> low = {}, high = {}, exact_low = {}, exact_high = {}, aa_low = {},
-                         aa_high = {};
+  std::string about = {};
+  int64_t threshold = 0;
+  std::optional<int64_t> At(const char* key) const {
+    return GainAt(lab::At(lab::At(cited->evidence->json, "body"), "statistics"), key);
+  }
 };
 
 std::string PercentText(std::optional<int64_t> ppm) {
@@ -60,24 +54,15 @@ std::vector<Gain> GainsOf(const ReportView& view) {
   std::vector<Gain> gains;
   for (const ReportRow& row : view.rows) {
     for (const CitedEvidence& cited : row.evidence) {
-      if (cited.evidence == nullptr) continue;
+      Gain gain{.row = &row, .cited = &cited};
+      if (cited.evidence == nullptr || !gain.At("ratio_e9")) continue;
       const Doc& envelope = cited.evidence->json;
-      const Doc& statistics = At(At(envelope, "body"), "statistics");
-      const std::optional<int64_t> point = GainAt(statistics, "ratio_e9");
-      if (TextAt(envelope, "kind") != "timing_pair" || !point) continue;
       const Doc& plan = At(envelope, "plan");
-      Gain gain{.row = &row, .cited = &cited, .gate = TextAt(plan, "gate", "isolated")};
-      gain.point = *point;
+      const std::string gate = TextAt(plan, "gate", "isolated");
       gain.threshold = IntAt(plan, "min_gain_ppm",
-                             IntAt(At(At(view.lab.policy, "gates"), gain.gate), "min_gain_ppm"));
-      gain.low = GainAt(statistics, "ci_lo_e9");
-      gain.high = GainAt(statistics, "ci_hi_e9");
-      gain.exact_low = GainAt(statistics, "exact_lo_e9");
-      gain.exact_high = GainAt(statistics, "exact_hi_e9");
-      gain.aa_low = GainAt(statistics, "aa_lo_e9");
-      gain.aa_high = GainAt(statistics, "aa_hi_e9");
+                             IntAt(At(At(view.lab.policy, "gates"), gate), "min_gain_ppm"));
       gain.about = TextAt(At(envelope, "workload"), "id", "no workload") + ", " +
-                   TextAt(envelope, "target") + ", " + gain.gate +
+                   TextAt(envelope, "target") + ", " + gate +
                    (cited.role == "result" ? "" : ", " + cited.role);
       gains.push_back(std::move(gain));
     }
@@ -86,32 +71,32 @@ std::vector<Gain> GainsOf(const ReportView& view) {
 }
 
 void DrawGain(SvgPlot& plot, const Axis& axis, const Gain& gain, int64_t y) {
+  const auto point = gain.At("ratio_e9"), low = gain.At("ci_lo_e9"), high = gain.At("ci_hi_e9");
+  const auto aa_low = gain.At("aa_lo_e9"), aa_high = gain.At("aa_hi_e9");
   plot.Text(0, y + 14, Shorten(gain.row->id, 44), "label");
   plot.Text(0, y + 31, Shorten(gain.about, 27), "soft");
-  plot.Text(kFullWidth, y + 31,
-            PercentText(gain.point) + " (" + RangeText(gain.low, gain.high) + ")", "soft number",
+  plot.Text(kFullWidth, y + 31, PercentText(point) + " (" + RangeText(low, high) + ")", "soft",
             Anchor::kEnd);
   const int64_t line = y + 47;
-  if (gain.aa_low && gain.aa_high) {
-    const int64_t from = axis.At(*gain.aa_low);
-    plot.Rect(from, line - 8, std::max<int64_t>(axis.At(*gain.aa_high) - from, 20), 16, "band",
-              "A/A control: " + RangeText(gain.aa_low, gain.aa_high) + " %");
+  if (aa_low && aa_high) {
+    const int64_t from = axis.At(*aa_low);
+    plot.Rect(from, line - 8, std::max<int64_t>(axis.At(*aa_high) - from, 20), 16, "band",
+              "A/A control: " + RangeText(aa_low, aa_high) + " %");
   }
   plot.Line(axis.At(gain.threshold), line - 11, axis.At(gain.threshold), line + 11, "threshold");
   const EvidenceState state = gain.cited->state;
   const std::string style = state == EvidenceState::kCurrent    ? "current"
                             : state == EvidenceState::kImported ? "imported"
                                                                 : "stale";
-  const int64_t from = axis.At(gain.low.value_or(axis.low()));
-  const int64_t to = axis.At(gain.high.value_or(axis.high()));
+  const int64_t from = axis.At(low.value_or(axis.low()));
+  const int64_t to = axis.At(high.value_or(axis.high()));
   plot.Line(from, line, to, line, "interval " + style);
-  plot.Line(from, line - 4, from, line + 4, "interval " + style);
-  plot.Line(to, line - 4, to, line + 4, "interval " + style);
+  for (const int64_t end : {from, to}) plot.Line(end, line - 4, end, line + 4, "interval " + style);
   const Mark mark = state == EvidenceState::kImported  ? Mark::kDiamond
                     : state == EvidenceState::kInvalid ? Mark::kCross
                                                        : Mark::kSquare;
-  plot.Draw(mark, axis.At(gain.point), line, "mark " + style,
-            gain.row->id + ": " + PercentText(gain.point) + ", " + WordOf(state));
+  plot.Draw(mark, axis.At(*point), line, "mark " + style,
+            gain.row->id + ": " + PercentText(point) + ", " + WordOf(state));
 }
 
 void DrawAxis(SvgPlot& plot, const Axis& axis, int64_t height, int64_t unit, int decimals,
@@ -122,8 +107,7 @@ void DrawAxis(SvgPlot& plot, const Axis& axis, int64_t height, int64_t unit, int
     const Anchor anchor = x < 600                ? Anchor::kStart
                           : x > kFullWidth - 600 ? Anchor::kEnd
                                                  : Anchor::kMiddle;
-    plot.Text(x, height + 16, FixedText(tick, unit, decimals) + std::string(name), "soft number",
-              anchor);
+    plot.Text(x, height + 16, FixedText(tick, unit, decimals) + std::string(name), "soft", anchor);
   }
 }
 
@@ -209,7 +193,7 @@ std::string ResourcePanel(const Kernels& kernels, const Resource& resource) {
                "One line a kernel: a dot for sm_90a, a diamond for sm_121a.");
   for (const int64_t tick : axis.Ticks(4)) {
     plot.Line(axis.At(tick), 0, axis.At(tick), height, "grid");
-    plot.Text(axis.At(tick), height + 16, CountText(tick), "soft number",
+    plot.Text(axis.At(tick), height + 16, CountText(tick), "soft",
               tick == 0 ? Anchor::kStart : Anchor::kMiddle);
   }
   int64_t y = 0;
@@ -219,7 +203,7 @@ std::string ResourcePanel(const Kernels& kernels, const Resource& resource) {
     plot.Text(0, y + 14, Shorten(KernelName(key.symbol), 30), "label");
     plot.Text(kFullWidth, y + 14,
               (hopper ? CountText(*hopper) : "—") + " | " + (spark ? CountText(*spark) : "—"),
-              "soft number", Anchor::kEnd);
+              "soft", Anchor::kEnd);
     if (hopper && spark) plot.Line(axis.At(*hopper), y + 29, axis.At(*spark), y + 29, "bridge");
     if (hopper) plot.Draw(Mark::kDot, axis.At(*hopper), y + 29, "mark hopper", key.id + ", sm_90a");
     if (spark) {
@@ -250,8 +234,8 @@ Figure StatusFigure(const ReportView& view) {
   for (const StatusMeaning& entry : kStatusMeanings) {
     const auto [held, imported] = counts[entry.status];
     plot.Text(0, y + 13, std::string(entry.sign) + " " + Words(entry.status), "label");
-    plot.Text(kFullWidth, y + 13, fmt::format("{} here, {} imported", held, imported),
-              "soft number", Anchor::kEnd);
+    plot.Text(kFullWidth, y + 13, fmt::format("{} here, {} imported", held, imported), "soft",
+              Anchor::kEnd);
     plot.Rect(0, y + 20, kFullWidth, 9, "track");
     if (held > 0) {
       plot.Rect(0, y + 20, held * kFullWidth / most, 9, std::string("s-") + entry.status);
@@ -337,11 +321,9 @@ Figure GainFigure(const ReportView& view) {
   if (gains.empty()) return figure;
   int64_t low = 0, high = 0;
   for (const Gain& gain : gains) {
-    for (const auto& end : {gain.low, gain.high, gain.aa_low, gain.aa_high,
-                            std::optional(gain.point), std::optional(gain.threshold)}) {
-      if (!end) continue;
-      low = std::min(low, *end);
-      high = std::max(high, *end);
+    for (const char* key : {"ratio_e9", "ci_lo_e9", "ci_hi_e9", "aa_lo_e9", "aa_hi_e9"}) {
+      low = std::min({low, gain.At(key).value_or(0), gain.threshold});
+      high = std::max({high, gain.At(key).value_or(0), gain.threshold});
     }
   }
   const Axis axis(low, high, 4);
@@ -356,13 +338,15 @@ Figure GainFigure(const ReportView& view) {
     DrawGain(plot, axis, gain, y);
     y += kRow;
     const Doc& statistics = At(At(gain.cited->evidence->json, "body"), "statistics");
-    rows.push_back({EscapeHtml(gain.row->id), EscapeHtml(gain.about), PercentText(gain.point),
-                    RangeText(gain.low, gain.high), RangeText(gain.exact_low, gain.exact_high),
-                    FixedText(gain.threshold, 10000, 2), RangeText(gain.aa_low, gain.aa_high),
-                    QuantityText("mde_e9", At(statistics, "mde_e9")),
-                    TimeText(IntAt(statistics, "baseline_p50_ps")),
-                    TimeText(IntAt(statistics, "candidate_p50_ps")), StateCell(*gain.cited),
-                    EvidenceCell(*gain.cited)});
+    rows.push_back(
+        {EscapeHtml(gain.row->id), EscapeHtml(gain.about), PercentText(gain.At("ratio_e9")),
+         RangeText(gain.At("ci_lo_e9"), gain.At("ci_hi_e9")),
+         RangeText(gain.At("exact_lo_e9"), gain.At("exact_hi_e9")),
+         FixedText(gain.threshold, 10000, 2), RangeText(gain.At("aa_lo_e9"), gain.At("aa_hi_e9")),
+         QuantityText("mde_e9", At(statistics, "mde_e9")),
+         TimeText(IntAt(statistics, "baseline_p50_ps")),
+         TimeText(IntAt(statistics, "candidate_p50_ps")), StateCell(*gain.cited),
+         EvidenceCell(*gain.cited)});
   }
   figure.svg = plot.Finish();
   figure.twin = HtmlTable(
@@ -412,23 +396,16 @@ Figure ResourceFigure(const ReportView& view) {
 }
 
 Figure TimelineFigure(const ReportView& view) {
-  struct Lane {
-    const char* kind;
-    Mark mark;
-  };
-  static constexpr Lane kLanes[] = {
-      {"genesis", Mark::kDiamond},    {"import", Mark::kDot},       {"plan", Mark::kDiamond},
-      {"entry", Mark::kDot},          {"decision", Mark::kDot},     {"status", Mark::kDot},
-      {"close", Mark::kSquare},       {"reopen", Mark::kTriangle},  {"invalidate", Mark::kCross},
-      {"supersede", Mark::kTriangle}, {"correction", Mark::kCross}, {"quarantine", Mark::kCross},
-      {"anchor", Mark::kDiamond}};
   constexpr int64_t kTop = 24, kRow = 38;
   const std::vector<LogEntry>& entries = view.lab.log.entries;
   Figure figure;
   figure.empty = "The log has no entry yet. <code>h3rt lab log append FILE</code> writes one.";
   if (entries.empty()) return figure;
-  std::set<std::string> kinds;
-  for (const LogEntry& entry : entries) kinds.insert(TextAt(entry.json, "kind"));
+  std::vector<std::string> kinds;  // in the order in which they turn up
+  for (const LogEntry& entry : entries) {
+    const std::string kind = TextAt(entry.json, "kind");
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
   const int64_t height = kTop + kRow * static_cast<int64_t>(kinds.size());
   SvgPlot plot("plot-log", height, "The log in order",
                "One mark an entry, from left to right in the order of the log, a lane a kind; a "
@@ -446,23 +423,27 @@ Figure TimelineFigure(const ReportView& view) {
     const int64_t x = static_cast<int64_t>(i) * kFullWidth / static_cast<int64_t>(entries.size());
     plot.Line(x, 0, x, height, "grid");
     if (x < free_from || x > kFullWidth - 2000) continue;
-    plot.Text(x, 12, (x == 0 ? "" : " ") + date, "soft number");
+    plot.Text(x, 12, (x == 0 ? "" : " ") + date, "soft");
     free_from = x + 2500;
   }
   int64_t y = kTop;
-  for (const Lane& lane : kLanes) {
-    if (!kinds.contains(lane.kind)) continue;
+  for (const std::string& kind : kinds) {
     int64_t count = 0;
+    const Mark mark = kind == "close"                                ? Mark::kSquare
+                      : kind == "reopen"                             ? Mark::kTriangle
+                      : kind == "plan"                               ? Mark::kDiamond
+                      : kind == "invalidate" || kind == "correction" ? Mark::kCross
+                                                                     : Mark::kDot;
     plot.Line(0, y + 26, kFullWidth, y + 26, "grid");
     for (size_t i = 0; i < entries.size(); ++i) {
       const Doc& entry = entries[i].json;
-      if (TextAt(entry, "kind") != lane.kind) continue;
+      if (TextAt(entry, "kind") != kind) continue;
       ++count;
-      plot.Draw(lane.mark, x_of(i), y + 26, std::string("mark k-") + lane.kind,
+      plot.Draw(mark, x_of(i), y + 26, "mark k-" + kind,
                 fmt::format("{}, {}: {}", IntAt(entry, "seq"), TextAt(entry, "ts").substr(0, 10),
                             TextAt(entry, "title")));
     }
-    plot.Text(0, y + 13, fmt::format("{} ({})", lane.kind, count), "label");
+    plot.Text(0, y + 13, fmt::format("{} ({})", kind, count), "label");
     y += kRow;
   }
   std::vector<std::vector<std::string>> rows;

@@ -134,8 +134,7 @@ std::string Draw(const std::string& id, const std::string& title,
       process = sample.process;
       const int64_t x = i * kFullWidth / count;
       plot.Line(x, 0, x, kHeight + 6, "zero");
-      plot.Text(x, kHeight + 18, fmt::format("{}{}", i == 0 ? "proc " : "", process),
-                "soft number");
+      plot.Text(x, kHeight + 18, fmt::format("{}{}", i == 0 ? "proc " : "", process), "soft");
     }
     const int64_t x = (2 * i + 1) * 10000 / (2 * count);
     const int64_t y = 10 * kHeight - axis.At(sample.picoseconds, 10 * kHeight);
@@ -156,7 +155,7 @@ std::string Draw(const std::string& id, const std::string& title,
   plot.Path(0, kHeight, candidate.data(), "run candidate");
   plot.Path(0, kHeight, out.data(), "run out");
   for (const int64_t tick : axis.Ticks(4)) {
-    plot.Text(0, kHeight - axis.At(tick, kHeight) - 3, TimeText(tick), "soft number");
+    plot.Text(0, kHeight - axis.At(tick, kHeight) - 3, TimeText(tick), "soft");
   }
   const int64_t first = IntAt(statistics, "baseline_p50_ps", IntAt(statistics, "p50_ps"));
   const int64_t second = IntAt(statistics, "candidate_p50_ps");
@@ -169,7 +168,7 @@ std::string Draw(const std::string& id, const std::string& title,
     plot.Line(0, y, kFullWidth, y, is_candidate ? "median candidate" : "median baseline");
     plot.Text(kFullWidth, above ? y - 4 : y + 13,
               (is_candidate ? "candidate p50 " : "baseline p50 ") + TimeText(median),
-              is_candidate ? "number t-candidate" : "number t-baseline", Anchor::kEnd);
+              is_candidate ? "t-candidate" : "t-baseline", Anchor::kEnd);
   }
   return plot.Finish();
 }

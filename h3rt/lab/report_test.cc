@@ -380,7 +380,7 @@ TEST_F(Pages, EmptyPlotsNameTheCommandThatFillsThem) {
   Commit({RecordOf("only", "incomplete")}, EmptyEntry("entry", "One"),
          "2026-08-26T10:00:00.000000000Z");
   const std::string html = Render()[kHtmlPage];
-  EXPECT_EQ(CountOf(html, "<p class=\"empty\">"), 5);  // gates, gains, runs, resources, evidence
+  EXPECT_EQ(CountOf(html, "<p class=\"empty\">"), 4);  // gates, gains, runs, resources
   EXPECT_NE(html.find("<code>h3rt lab gate ID</code>"), std::string::npos);
   EXPECT_NE(html.find("<code>h3rt lab import bundle OUT</code>"), std::string::npos);
   EXPECT_EQ(WhyNotNested(html), "");

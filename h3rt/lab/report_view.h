@@ -52,7 +52,9 @@ struct StatusMeaning {
   const char* meaning;
 };
 extern const std::array<StatusMeaning, 7> kStatusMeanings;
-extern const std::vector<std::string> kInterpretationNotes;
+extern const std::array<const char*, 8> kInterpretationNotes;
+// "not_applicable" -> "not applicable".
+std::string Words(std::string_view name);
 
 // Text in which {ev:DIGEST/pointer} was replaced by the number with its unit. `file` is the
 // artifact (relative to the root), empty for words.

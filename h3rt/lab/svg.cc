@@ -58,30 +58,26 @@ std::string SpellOut(std::string_view text) {
 }
 
 std::string EscapeHtml(std::string_view text, bool breaks) {
+  static constexpr std::string_view kSigns = "&<>\"'\n";
+  static constexpr const char* kNames[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;", " "};
   std::string out;
   for (const char c : SpellOut(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '\n':
-        out += breaks ? "<br>" : " ";
-        break;
-      default:
-        out += c;
+    const size_t sign = kSigns.find(c);
+    if (sign == std::string_view::npos) {
+      out += c;
+    } else {
+      out += c == '\n' && breaks ? "<br>" : kNames[sign];
     }
+  }
+  return out;
+}
+
+std::string UrlOf(std::string_view prefix, std::string_view file) {
+  std::string out(prefix);
+  for (const char c : file) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("/._-").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }

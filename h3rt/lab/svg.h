@@ -17,6 +17,8 @@ inline constexpr int64_t kFullWidth = 10000;  // 100 %
 std::string EscapeHtml(std::string_view text, bool breaks = false);
 // The spelled-out form alone. Line ends stay.
 std::string SpellOut(std::string_view text);
+// The relative address of a file, escaped.
+std::string UrlOf(std::string_view prefix, std::string_view file);
 // At most `limit` characters, the middle replaced by an ellipsis.
 std::string Shorten(std::string_view text, size_t limit);
 
