@@ -29,7 +29,7 @@ class Parser {
     if (!Value(document)) return std::nullopt;
     SkipSpace();
     if (at_ != text_.size()) {
-      Fail("E-JSON", at_, "text after the end of the document");
+      Unexpected("the end of the document");
       return std::nullopt;
     }
     return document;

@@ -13,12 +13,12 @@
 namespace h3rt::lab {
 namespace {
 
-constexpr int64_t kMostFutureNs = 600'000'000'000;
-
-void CheckForm(const Doc& document, const Shape& shape, const char* file, Findings& findings) {
+// Whether a document has its form.
+bool CheckForm(const Doc& document, const Shape& shape, std::string_view file, Findings& findings,
+               std::string pointer = {}) {
   FormCheck check{.file = file, .line = 1, .findings = findings};
-  std::string pointer;
   CheckShape(document, shape, pointer, check);
+  return !check.bad;
 }
 
 class WholeCheck {
@@ -49,8 +49,10 @@ class WholeCheck {
     if (log_.fault.empty() && log_.torn_bytes == 0) Coverage();
     if (!options_.filesystem) return;
     for (const auto& [digest, evidence] : evidence_) {
+      // What a rule says of a document that lacks its fields would only hide the cause.
+      if (!CheckEvidenceForm(evidence, findings_)) continue;
       ValidateEvidence(store_, evidence, policy_, findings_);
-      EvidenceLinks(evidence);
+      PlanOf(evidence);
     }
     freshness_ = FreshnessOfAll(store_, evidence_, policy_);
     Manifest();
@@ -72,15 +74,16 @@ class WholeCheck {
 
   void Header() {
     CheckForm(registry_.header, HeaderShape(), kRegistryFile, findings_);
-    const std::string digest = DigestOf(policy_);
+    policy_digest_ = DigestOf(policy_);
     const Doc& named = At(registry_.header, "policy_digest");
-    if (!named.is_string() || named == digest) return;
-    findings_.Add({.code = "E-POLICY",
-                   .file = kRegistryFile,
-                   .line = 1,
-                   .column = 1,
-                   .pointer = "/policy_digest",
-                   .message = "the registry was written under another policy than " + digest});
+    if (!named.is_string() || named == policy_digest_) return;
+    findings_.Add(
+        {.code = "E-POLICY",
+         .file = kRegistryFile,
+         .line = 1,
+         .column = 1,
+         .pointer = "/policy_digest",
+         .message = "the registry was written under another policy than " + policy_digest_});
   }
 
   const LogEntry* EntryAt(int64_t seq) const {
@@ -175,30 +178,20 @@ class WholeCheck {
     }
   }
 
-  void EvidenceLinks(const Evidence& evidence) {
-    const auto add = [&](const char* code, const char* pointer, std::string message) {
-      findings_.Add({.code = code,
-                     .file = evidence.file,
-                     .line = 1,
-                     .column = 1,
-                     .pointer = pointer,
-                     .message = std::move(message)});
-    };
+  void PlanOf(const Evidence& evidence) {
     const Doc& plan = At(evidence.json, "plan");
-    if (plan.is_object() && log_.fault.empty()) {
-      const LogEntry* entry = EntryAt(IntAt(plan, "log_seq"));
-      if (entry == nullptr || TextAt(entry->json, "kind") != "plan" ||
-          TextAt(entry->json, "hash") != TextAt(plan, "entry_hash")) {
-        add("E-EV-REF", "/plan", "no plan entry of the log has this seq and hash");
-      }
+    if (!plan.is_object() || !log_.fault.empty()) return;
+    const LogEntry* entry = EntryAt(IntAt(plan, "log_seq"));
+    if (entry != nullptr && TextAt(entry->json, "kind") == "plan" &&
+        TextAt(entry->json, "hash") == TextAt(plan, "entry_hash")) {
+      return;
     }
-    const int64_t now = ParseUtc(options_.now.empty() ? UtcNow() : options_.now).value_or(0);
-    if (IntAt(At(evidence.json, "invocation"), "end_ns") > now + kMostFutureNs) {
-      add("E-TIME", "/invocation/end_ns", "it ends in the future");
-    }
-    for (const Doc& blob : At(evidence.json, "blobs")) {
-      ReadStoredBlob(store_, evidence, blob, findings_);
-    }
+    findings_.Add({.code = "E-EV-REF",
+                   .file = evidence.file,
+                   .line = 1,
+                   .column = 1,
+                   .pointer = "/plan",
+                   .message = "no plan entry of the log has this seq and hash"});
   }
 
   // Evidence of a record that no longer speaks of the sources as they are, with the dimension.
@@ -252,27 +245,26 @@ class WholeCheck {
   }
 
   void Statuses() {
-    std::set<std::string> explained;  // why a record stays incomplete was said
+    std::set<std::string> explained;  // the last entry that names it says why it stays incomplete
     for (const LogEntry& entry : log_.entries) {
-      if (TextAt(entry.json, "status") != "incomplete") continue;
-      for (const Doc& change : At(entry.json, "records")) explained.insert(TextAt(change, "id"));
+      const std::string kind = TextAt(entry.json, "kind");
+      const bool says =
+          TextAt(entry.json, "status") == "incomplete" && (kind == "decision" || kind == "status");
+      for (const Doc& change : At(entry.json, "records")) {
+        explained.erase(TextAt(change, "id"));
+        if (says) explained.insert(TextAt(change, "id"));
+      }
     }
     for (const Record& record : registry_.records) {
-      const Case c{.record = record.json,
-                   .evidence = evidence_,
-                   .freshness = freshness_,
-                   .policy = policy_,
-                   .manifest = manifest_,
-                   .store = store_};
       const std::string status = TextAt(record.json, "status");
       const std::string stale = StaleReason(record);
       const bool accepted = status == "production_accepted";
+      Verdicts(record);
       if (!stale.empty()) {
         Add(accepted ? "W-STALE" : "W-AGED", record, "/gates", record.id() + ": " + stale);
         continue;  // a status stays when its evidence ages
       }
-      Verdicts(record, c);
-      for (const StatusView& view : PermittedStatuses(c)) {
+      for (const StatusView& view : PermittedStatuses(CaseOf(record, freshness_))) {
         if (view.status == status && !view.permitted) {
           Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + view.first_missing);
         }
@@ -285,18 +277,39 @@ class WholeCheck {
   }
 
   // A stored verdict is what the policy says of the evidence, not what somebody wrote.
-  void Verdicts(const Record& record, const Case& c) {
+  void Verdicts(const Record& record) {
+    const Doc& gates = At(record.json, "gates");
+    if (std::all_of(gates.begin(), gates.end(), [](const Doc& list) { return list.is_null(); })) {
+      return;
+    }
+    // Whether the evidence carried it, not whether it still does.
+    std::map<std::string, Freshness> fresh;
+    for (const Doc& cited : At(record.json, "evidence")) {
+      fresh[TextAt(cited, "sha256")].stale = false;
+    }
+    const Case c = CaseOf(record, fresh);
     for (const char* gate : kGates) {
-      for (const Doc& stored : At(At(record.json, "gates"), gate)) {
-        const std::string verdict = TextAt(stored, "verdict");
-        if (At(stored, "evidence").empty()) continue;
+      for (const Doc& stored : At(gates, gate)) {
+        // Under another policy verdicts are evaluated again, and until then they are of that one.
+        if (TextAt(stored, "policy_digest") != policy_digest_) continue;
+        const std::string told = TextAt(stored, "verdict");
         const GateResult now = EvaluateGate(c, gate, TextAt(stored, "class"));
-        if (TextAt(now.verdict, "verdict") == verdict) continue;
+        const std::string found = TextAt(now.verdict, "verdict", "not run");
+        if (told == found) continue;
         Add("E-STATUS-EVIDENCE", record, std::string("/gates/") + gate,
-            "stored " + verdict + ", its evidence gives " +
-                TextAt(now.verdict, "verdict", "no verdict"));
+            "stored as " + told + " on " + TextAt(stored, "class") + ", the evidence says " +
+                found);
       }
     }
+  }
+
+  Case CaseOf(const Record& record, const std::map<std::string, Freshness>& freshness) const {
+    return {.record = record.json,
+            .evidence = evidence_,
+            .freshness = freshness,
+            .policy = policy_,
+            .manifest = manifest_,
+            .store = store_};
   }
 
   // Rows of the claims table that cite evidence.
@@ -343,6 +356,7 @@ class WholeCheck {
   const ValidateOptions& options_;
   Findings& findings_;
   Doc policy_;
+  std::string policy_digest_;
   Doc manifest_;
   Registry registry_;
   Log log_;
@@ -373,6 +387,13 @@ void Validate(const Store& store, const ValidateOptions& options, Findings& find
     const bool of_record = finding.file == kRegistryFile && it != groups.end();
     if (!registry || (of_record && it->second == options.group)) findings.Add(std::move(finding));
   }
+}
+
+bool CheckEvidenceForm(const Evidence& evidence, Findings& findings) {
+  if (!CheckForm(evidence.json, EvidenceShape(), evidence.file, findings)) return false;
+  const auto body = BodyShapes().find(TextAt(evidence.json, "kind"));
+  return body != BodyShapes().end() &&
+         CheckForm(At(evidence.json, "body"), body->second, evidence.file, findings, "/body");
 }
 
 std::map<std::string, Freshness> FreshnessOfAll(const Store& store,

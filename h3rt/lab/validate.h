@@ -22,6 +22,9 @@ void Validate(const Store& store, const ValidateOptions& options, Findings& find
 // Parts, also used by import and by commands that write.
 void ValidateRecord(const Doc& record, const Doc& policy, std::string_view file, int64_t line,
                     Findings& findings);
+// Envelope and body against their tables; false when something was found.
+bool CheckEvidenceForm(const Evidence& evidence, Findings& findings);
+// The rules of one piece of evidence that has its form, with its blobs.
 void ValidateEvidence(const Store& store, const Evidence& evidence, const Doc& policy,
                       Findings& findings);
 // Statistics against samples: E-EV-RECOMPUTE with field, stored and recomputed value.

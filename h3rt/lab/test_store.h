@@ -1,0 +1,239 @@
+// A small, good store in a fresh folder, for tests that spoil it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "h3rt/base/file.h"
+#include "h3rt/lab/freshness.h"
+#include "h3rt/lab/gate.h"
+#include "h3rt/lab/log.h"
+#include "h3rt/lab/validate.h"
+
+namespace h3rt::lab {
+
+inline std::string FreshFolder(const std::string& name) {
+  static std::atomic<int> count = 0;
+  const std::string path = testing::TempDir() + "/" + name + "-" + std::to_string(::getpid()) +
+                           "-" + std::to_string(count++);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+// A record that needs no missing entry but those of its nulls.
+inline Doc TestRecord(const std::string& id, const std::string& status = "incomplete") {
+  const Doc none = Doc::array();
+  Doc record = {
+      {"id", id},
+      {"name", "A record of tests"},
+      {"group", "elementwise"},
+      {"kind", "candidate"},
+      {"status", status},
+      {"imported_status", nullptr},
+      {"decision", {{"text", "Kept for reference."}, {"log_seq", 1}}},
+      {"boundary", nullptr},
+      {"scope",
+       {{"workloads", none}, {"archs", {"sm_90a"}}, {"eligible", nullptr}, {"non_claims", none}}},
+      {"source",
+       {{"state", "present"},
+        {"paths", {"kernels/add.cu"}},
+        {"digest", nullptr},
+        {"entry", none},
+        {"commit", nullptr},
+        {"patch", nullptr}}},
+      {"variants", none},
+      {"baseline", nullptr},
+      {"gates", Doc::object()},
+      {"evidence", none},
+      {"artifacts", none},
+      {"missing", none},
+      {"skipped", none},
+      {"retention", {{"purpose", {"reference"}}, {"callable", true}, {"dispatch", "none"}}},
+      {"closed", nullptr},
+      {"relations",
+       {{"supersedes", none},
+        {"superseded_by", nullptr},
+        {"duplicate_of", nullptr},
+        {"shares_evidence_with", none},
+        {"derived_from", none}}},
+      {"provenance", {{"origin", "native"}, {"from", nullptr}}}};
+  for (const char* gate : kGates) record["gates"][gate] = nullptr;
+  for (const char* pointer : {"/boundary", "/scope/eligible", "/source/digest", "/source/commit",
+                              "/source/patch", "/baseline"}) {
+    record["missing"].push_back({{"pointer", pointer},
+                                 {"what", "nothing of the kind"},
+                                 {"why", "not_applicable"},
+                                 {"blocker", false},
+                                 {"note", nullptr}});
+  }
+  RefreshDigest(record);
+  return record;
+}
+
+// A source that compiled for sm_90a.
+inline Doc TestEnvelope(const Store& store, const std::string& experiment) {
+  const Doc zeros = std::string(64, '0');
+  Doc cls = Doc::object();
+  for (const char* key :
+       {"device", "capability", "driver", "runtime", "toolkit", "ecc", "mig", "os", "cpu"}) {
+    cls[key] = nullptr;
+  }
+  Doc instance = Doc::object();
+  for (const char* key :
+       {"boot_id_sha256", "uuid_sha256", "clock_before_mhz", "clock_after_mhz", "power_limit_mw",
+        "temperature_before_c", "temperature_after_c", "throttle_before", "throttle_after",
+        "other_memory_bytes", "load_milli", "cores", "hypervisor"}) {
+    instance[key] = nullptr;
+  }
+  return {{"schema", "lab.evidence/1"},
+          {"kind", "compile"},
+          {"origin", "compiled"},
+          {"word", "assembled"},
+          {"experiment", experiment},
+          {"vid", nullptr},
+          {"target", "sm_90a"},
+          {"subject",
+           {{"source_digest", ClosureDigest(store, {"kernels/add.cu"}).value_or("")},
+            {"source_paths", {"kernels/add.cu"}},
+            {"build_digest", nullptr},
+            {"binary_sha256", nullptr},
+            {"kernels", Doc::array()},
+            {"baseline", nullptr}}},
+          {"workload", nullptr},
+          {"environment", {{"class", cls}, {"instance", instance}}},
+          {"invocation",
+           {{"argv", {"nvcc"}},
+            {"start_ns", 1'700'000'000'000'000'000 / 1000},
+            {"end_ns", 1'700'000'000'000'000'000 / 1000 + 5},
+            {"exit_code", 0},
+            {"signal", nullptr},
+            {"peak_rss_bytes", nullptr},
+            {"peak_device_bytes", nullptr},
+            {"variables", Doc::object()}}},
+          {"harness",
+           {{"version", "1"},
+            {"source_digest", zeros},
+            {"commit", nullptr},
+            {"dirty_digest", nullptr},
+            {"policy_digest", zeros}}},
+          {"plan", nullptr},
+          {"body",
+           {{"outcome", "ok"},
+            {"expected", "ok"},
+            {"diagnostics", Doc::array()},
+            {"flags", "-O3"},
+            {"compiler", "nvcc 13.0"},
+            {"ptxas", "ptxas 13.0"},
+            {"wall_ns", 5},
+            {"control", nullptr}}},
+          {"blobs", Doc::array()}};
+}
+
+inline Doc Cited(const std::string& digest) {
+  return {{"sha256", digest}, {"role", "result"},          {"vid", nullptr},
+          {"valid", true},    {"invalid_reason", nullptr}, {"invalid_log_seq", nullptr}};
+}
+
+struct TestStore {
+  Store store;
+  Doc policy;
+  std::string evidence;  // digest of the one piece, of alpha-one
+
+  // alpha-one is research_retained on one piece of evidence with a log; beta-two is incomplete.
+  TestStore() {
+    store.root = FreshFolder("lab-store");
+    Write("kernels/add.h", "// A header.\n");
+    Write("kernels/add.cu", "#include \"kernels/add.h\"\nint add = 1;\n");
+    policy = Doc::parse(ReadFile(std::string(H3RT_SOURCE_DIR) + "/research/policy.json").value());
+    policy["required_ids"] = {"alpha-one"};
+    Write(kPolicyFile, policy.dump(1) + "\n");
+    evidence = AddEvidence(TestEnvelope(store, "alpha-one"), {{"log", "compiled\n"}});
+    Doc alpha = TestRecord("alpha-one", "research_retained");
+    alpha["scope"]["non_claims"] = {"No speed is claimed."};
+    alpha["evidence"] = {Cited(evidence)};
+    Doc genesis = EmptyEntry("genesis", "The store of tests");
+    genesis["author"] = "tests";
+    EXPECT_TRUE(Put(genesis, {alpha, TestRecord("beta-two")}).ok());
+    Write(kReadmeFile,
+          "# h3rt\n\n## Claims\n\n| claim | evidence |\n|---|---|\n| it compiles | ev:" +
+              evidence.substr(0, 12) + " |\n\n## More\n");
+  }
+  TestStore(const TestStore&) = delete;
+  TestStore& operator=(const TestStore&) = delete;
+  ~TestStore() { std::filesystem::remove_all(store.root); }
+
+  void Write(const std::string& relative, const std::string& text) const {
+    const std::string path = store.PathOf(relative);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    const absl::Status status = WriteFileAtomically(path, text);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  std::string Read(const std::string& relative) const {
+    return ReadFile(store.PathOf(relative)).value_or("");
+  }
+  void Replace(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = Read(file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    Write(file, text.replace(at, from.size(), to));
+  }
+  void Remove(const std::string& relative) const {
+    EXPECT_TRUE(std::filesystem::remove(store.PathOf(relative)));
+  }
+
+  std::string AddEvidence(Doc envelope, std::map<std::string, std::string> blobs = {}) const {
+    const absl::StatusOr<std::string> digest =
+        WriteEvidence(store, {.envelope = std::move(envelope), .blobs = std::move(blobs)});
+    EXPECT_TRUE(digest.ok()) << digest.status();
+    return digest.value_or("");
+  }
+  std::string EvidenceFile(const std::string& digest) const {
+    Findings findings;
+    return LoadEvidence(store, findings).at(digest).file;
+  }
+
+  // Records with their log entry, as every command writes them.
+  absl::StatusOr<int64_t> Put(const Doc& entry, const std::vector<Doc>& records) const {
+    return Commit(store, [&](const Registry&, const Log&, int64_t) -> absl::StatusOr<Change> {
+      return Change{.entry = entry, .records = records};
+    });
+  }
+  Doc Get(const std::string& id) const {
+    Findings findings;
+    return LoadRegistry(store, findings).value().Find(id)->json;
+  }
+  // Changes one record, with its log entry.
+  void Change1(const std::string& id, const std::function<void(Doc&)>& change) const {
+    Doc record = Get(id);
+    change(record);
+    const absl::StatusOr<int64_t> seq = Put(EmptyEntry("entry", "A change"), {record});
+    EXPECT_TRUE(seq.ok()) << seq.status();
+  }
+  // A second policy, as after an edit with `lab gate --reevaluate`.
+  void ChangePolicy(const std::function<void(Doc&)>& change) {
+    change(policy);
+    Write(kPolicyFile, policy.dump(1) + "\n");
+    Change1("beta-two", [](Doc& record) { record["name"] = "Another name"; });
+  }
+
+  Findings Check(const std::string& muted = "", bool filesystem = true) const {
+    Findings findings;
+    findings.Mute(muted);
+    Validate(store, {.filesystem = filesystem}, findings);
+    return findings;
+  }
+};
+
+inline std::string TextOf(const Findings& findings) {
+  std::string out;
+  for (const Finding& finding : findings.Sorted()) out += Findings::ToText(finding) + "\n";
+  return out;
+}
+
+}  // namespace h3rt::lab
