@@ -12,7 +12,8 @@ absl::StatusOr<Doc> GpuEnvironment();
 // "sm_90a" of the current device.
 absl::StatusOr<std::string> GpuTarget();
 
-// One parity body over every workload (see the README of this folder).
+// One parity body over every workload (see the README of this folder). The comparator proves itself
+// first: kInternal when it misses a planted difference.
 absl::StatusOr<Doc> GpuParity(const Experiment& experiment, const ExperimentArm& candidate,
                               const ExperimentCheck& check, int64_t repeat_launches);
 struct GpuTiming {
@@ -24,11 +25,16 @@ absl::StatusOr<GpuTiming> GpuTimePair(const Experiment& experiment, const Experi
                                       const ExperimentArm& candidate,
                                       const ExperimentWorkload& workload, int64_t quads,
                                       uint16_t process, bool candidate_first);
-// Launches every workload but the canonical once, for tools that watch; or a kernel with a planted
-// fault ("memcheck", "racecheck", "initcheck", "synccheck").
-absl::Status GpuLaunchOnce(const Experiment& experiment, const ExperimentArm& arm);
+// Launches every workload but the canonical once, or the canonical alone, for tools that watch.
+// Gives
+// [{"symbol", "launches"}]: the kernels that the arm put on the stream, as the runtime names them,
+// counted over the workloads. A kernel that the arm does not declare, or a declared one that was
+// never launched, is kInternal.
+absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& experiment, const ExperimentArm& arm,
+                                  bool canonical = false);
+// A kernel with a planted fault ("memcheck", "racecheck", "initcheck", "synccheck").
 absl::Status GpuPlantedFault(std::string_view tool);
-// Digest of each input tensor of a workload.
+// SHA-256 of each input tensor of a workload, made on the host: needs no GPU.
 absl::StatusOr<Doc> InputDigests(const Experiment& experiment, const ExperimentWorkload& workload);
 
 }  // namespace h3rt::lab
