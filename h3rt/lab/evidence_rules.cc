@@ -23,8 +23,8 @@ constexpr double kReplayRatio = 3;
 constexpr double kWallShare = 1.25;
 constexpr int64_t kWallSlackNs = 2'000'000;
 constexpr double kExcess = 1.05;  // reads go a little faster than a copy
-constexpr int64_t kClockSkewNs = 300'000'000'000;
-constexpr int64_t kDayNs = 86'400'000'000'000;
+constexpr int64_t kClockSkewUs = 300'000'000;
+constexpr int64_t kDayUs = 86'400'000'000;
 
 std::string Text(double value) { return std::to_string(std::llround(value)); }
 
@@ -72,8 +72,8 @@ void Check::Origin() {
       Add("E-ORIGIN", "/plan", origin + " evidence cannot follow a plan: it serves no gate");
     }
     // What a foreign source did not tell stays unknown.
-    if (origin == "imported" && !At(At(envelope_, "invocation"), "start_ns").is_null()) {
-      Add("E-ORIGIN", "/invocation/start_ns", "imported evidence has no invocation of ours");
+    if (origin == "imported" && !At(At(envelope_, "invocation"), "start_us").is_null()) {
+      Add("E-ORIGIN", "/invocation/start_us", "imported evidence has no invocation of ours");
     }
     return;
   }
@@ -93,20 +93,20 @@ void Check::Origin() {
 
 void Check::Times() {
   const Doc& invocation = At(envelope_, "invocation");
-  const int64_t start = IntAt(invocation, "start_ns", -1);
-  const int64_t end = IntAt(invocation, "end_ns", -1);
+  const int64_t start = IntAt(invocation, "start_us", -1);
+  const int64_t end = IntAt(invocation, "end_us", -1);
   if (start >= 0 && end >= 0 && end < start) {
-    Add("E-TIME", "/invocation/end_ns", "the run ended before it started");
+    Add("E-TIME", "/invocation/end_us", "the run ended before it started");
   }
-  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+  const int64_t now = std::chrono::duration_cast<std::chrono::microseconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
   const int64_t ahead = std::max(start, end) - now;
-  if (ahead > kDayNs) {
-    Add("E-TIME", "/invocation/end_ns", "the run lies in the future");
-  } else if (ahead > kClockSkewNs) {
-    Add("W-TIME", "/invocation/end_ns",
-        "the run lies " + Text(static_cast<double>(ahead) / 1e9) + " s in the future");
+  if (ahead > kDayUs) {
+    Add("E-TIME", "/invocation/end_us", "the run lies in the future");
+  } else if (ahead > kClockSkewUs) {
+    Add("W-TIME", "/invocation/end_us",
+        "the run lies " + Text(static_cast<double>(ahead) / 1e6) + " s in the future");
   }
 }
 
@@ -216,17 +216,17 @@ void Check::Processes() {
   for (size_t i = 0; i < processes.size(); ++i) {
     const std::string pointer = "/body/process_ids/" + std::to_string(i);
     const Doc& process = processes[i];
-    const int64_t start = IntAt(process, "start_ns", -1);
+    const int64_t start = IntAt(process, "start_us", -1);
     if (!process.is_object() || IntAt(process, "pid", -1) < 0 || start < 0) {
-      Add("E-PROCESS", pointer, "no {boot_id_sha256, pid, start_ns}");
+      Add("E-PROCESS", pointer, "no {boot_id_sha256, pid, start_us}");
       continue;
     }
     if (!seen.emplace(TextAt(process, "boot_id_sha256"), IntAt(process, "pid"), start).second) {
       Add("E-PROCESS", pointer, "the same process twice");
     }
-    const bool early = start < IntAt(invocation, "start_ns");
-    if (early || start > IntAt(invocation, "end_ns", std::numeric_limits<int64_t>::max())) {
-      Add("E-TIME", pointer + "/start_ns", "the process did not start within the run");
+    const bool early = start < IntAt(invocation, "start_us");
+    if (early || start > IntAt(invocation, "end_us", std::numeric_limits<int64_t>::max())) {
+      Add("E-TIME", pointer + "/start_us", "the process did not start within the run");
     }
   }
 }

@@ -140,7 +140,7 @@ struct KernelKey {
 struct KernelUse {
   const CitedEvidence* cited = nullptr;
   const Doc* kernel = nullptr;
-  int64_t start_ns = 0;
+  int64_t start_us = 0;
 };
 // The newest valid report a kernel and target.
 using Kernels = std::map<KernelKey, std::map<std::string, KernelUse>>;
@@ -152,12 +152,12 @@ Kernels KernelsOf(const ReportView& view) {
       if (cited.evidence == nullptr || cited.state == EvidenceState::kInvalid) continue;
       const Doc& envelope = cited.evidence->json;
       if (TextAt(envelope, "kind") != "resource") continue;
-      const int64_t start_ns = IntAt(At(envelope, "invocation"), "start_ns");
+      const int64_t start_us = IntAt(At(envelope, "invocation"), "start_us");
       for (const Doc& kernel : At(At(envelope, "body"), "kernels")) {
         KernelUse& use = kernels[{row.id, TextAt(envelope, "vid"), TextAt(kernel, "symbol")}]
                                 [TextAt(envelope, "target")];
-        if (use.kernel != nullptr && start_ns < use.start_ns) continue;
-        use = {.cited = &cited, .kernel = &kernel, .start_ns = start_ns};
+        if (use.kernel != nullptr && start_us < use.start_us) continue;
+        use = {.cited = &cited, .kernel = &kernel, .start_us = start_us};
       }
     }
   }

@@ -75,7 +75,7 @@ constexpr char kEvidence[] = R"({
       clock_after_mhz: Int?, power_limit_mw: Int?, temperature_before_c: Signed?,
       temperature_after_c: Signed?, throttle_before: Int?, throttle_after: Int?,
       other_memory_bytes: Int?, load_milli: Int?, cores: Int?, hypervisor: Any?}},
-  invocation: {argv: [Text(4000)], start_ns: Int?, end_ns: Int?, exit_code: Signed?, signal: Int?,
+  invocation: {argv: [Text(4000)], start_us: Int?, end_us: Int?, exit_code: Signed?, signal: Int?,
     peak_rss_bytes: Int?, peak_device_bytes: Int?, variables: <Text(4000)>},
   harness: {version: Text(80), source_digest: Digest?, commit: Commit?, dirty_digest: Digest?,
     policy_digest: Digest?},
