@@ -29,7 +29,7 @@ const std::array<StatusMeaning, 7> kStatusMeanings = {{
     {"incomplete", "○", "The evidence does not carry any stronger word."},
 }};
 
-const std::array<const char*, 8> kInterpretationNotes = {
+const std::array<const char*, 9> kInterpretationNotes = {
     "production_accepted speaks of the eligible environment in the record, not of other devices.",
     "research_retained does not say that any program dispatches to it.",
     "architecture_rejected can stand without timings: the reason is the design, not a number.",
@@ -39,6 +39,8 @@ const std::array<const char*, 8> kInterpretationNotes = {
     "is filled in by guessing.",
     "An imported status is what an older page said. It carries no gate here; the status of this "
     "registry moves only on evidence that this project made.",
+    "A gap blocks stronger claims unless it says otherwise. What does not apply to a record is no "
+    "gap.",
     "A gain is baseline over candidate: above zero the candidate is faster. Measurements stay in "
     "their artifacts, with workload and environment, and are quoted from there.",
     "Evidence is current while the sources, tools and inputs behind it are the ones in the tree. A "
@@ -217,7 +219,8 @@ std::vector<TextPiece> FillReferences(const Lab& lab, std::string_view text) {
 std::vector<std::string> GapTexts(const Doc& record) {
   std::vector<std::string> gaps;
   for (const Doc& gap : At(record, "missing")) {
-    gaps.push_back(TextAt(gap, "what") + (BoolAt(gap, "blocker") ? " (blocker)" : ""));
+    if (TextAt(gap, "why") == "not_applicable") continue;
+    gaps.push_back(TextAt(gap, "what") + (BoolAt(gap, "blocker", true) ? "" : " (not blocking)"));
   }
   for (const Doc& skip : At(record, "skipped")) {
     gaps.push_back(TextAt(skip, "gate") + " gate skipped on purpose after " +
@@ -252,6 +255,12 @@ std::vector<Source> SourcesOf(const ReportRow& row) {
         {.text = fmt::format("{} {} {}{}", TextAt(envelope, "kind"), TextAt(envelope, "target"),
                              cited.digest.substr(0, 8), word),
          .file = cited.evidence->file});
+  }
+  const Doc& from = At(At(record, "provenance"), "from");
+  if (from.is_object()) {
+    sources.push_back(
+        {.text = fmt::format("{}, line {}", TextAt(from, "document"), IntAt(from, "line")),
+         .file = {}});
   }
   return sources;
 }

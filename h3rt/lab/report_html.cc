@@ -12,100 +12,83 @@ namespace h3rt::lab {
 namespace {
 
 constexpr char kStyle[] = R"css(
-:root{color-scheme:light dark;--bg:#f7f6f3;--panel:#fff;--ink:#1b232e;--soft:#566070;--line:#dedbd4;
---track:#eceae5;--accent:#1c5d86;--base:#4d6785;--cand:#b8500f;--good:#23765a;--bad:#b02f29;
---warn:#8a6200;--violet:#6f479b;--blue:#2a67a8;--mute:#7b838f;--band:#1c5d8626}
+:root{color-scheme:light dark;--bg:#f7f6f3;--panel:#fff;--ink:#1b232e;--soft:#566070;
+--line:#dedbd4;--track:#eceae5;--accent:#1c5d86;--base:#4d6785;--cand:#b8500f;--good:#23765a;
+--bad:#b02f29;--warn:#8a6200;--violet:#6f479b;--blue:#2a67a8;--mute:#7b838f;--band:#1c5d8626}
 @media(prefers-color-scheme:dark){:root{--bg:#12161b;--panel:#1a2027;--ink:#e4e8ed;--soft:#a2adba;
 --line:#303843;--track:#262d36;--accent:#7cb9e8;--base:#93aecb;--cand:#f0965a;--good:#5fc09a;
---bad:#f0857d;--warn:#d9b14a;--violet:#b996e6;--blue:#7ab0ec;--mute:#8f99a6;--band:#7cb9e833}}
-*{box-sizing:border-box}
-html{scroll-behavior:smooth}
-body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",
-Roboto,"Helvetica Neue","DejaVu Sans",sans-serif;font-variant-numeric:tabular-nums}
-a{color:var(--accent);text-underline-offset:2px}
-a:focus-visible,summary:focus-visible,button:focus-visible,.box:focus-visible{outline:2px solid
-var(--accent);outline-offset:2px}
-code,.mono{font:.88em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
-code{background:var(--track);padding:.1em .3em;border-radius:4px;overflow-wrap:anywhere}
-.wrap{max-width:1280px;margin:0 auto;padding:0 20px}
-.skip{position:absolute;left:-999px}.skip:focus{left:12px;top:12px;background:var(--panel);padding:8px}
-header.wrap{padding-top:44px}
-.kicker{margin:0;color:var(--soft);font-size:.85rem;letter-spacing:.08em;text-transform:uppercase}
-h1{margin:.1em 0 .25em;font-size:clamp(1.9rem,5vw,2.7rem);line-height:1.15;letter-spacing:-.02em}
-h2{margin:0 0 .2em;font-size:1.35rem;letter-spacing:-.01em}
-h3{margin:1.1em 0 .5em;font-size:.95rem;overflow-wrap:anywhere}
-.lead{max-width:46em;margin:0 0 24px;color:var(--soft);font-size:1.08rem}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0;padding:0;
-list-style:none}
-.tiles li{background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:12px 16px}
-.tiles b{display:block;font-size:1.7rem;line-height:1.2;font-weight:650}
-.tiles span{color:var(--soft);font-size:.88rem}
-nav{position:sticky;top:0;z-index:3;background:var(--bg);border-bottom:1px solid var(--line);margin-top:24px}
-nav ul{display:flex;gap:4px 20px;margin:0;padding:10px 0;list-style:none;overflow-x:auto;white-space:nowrap}
-nav a{text-decoration:none;font-size:.93rem}nav a:hover{text-decoration:underline}
-section{scroll-margin-top:56px;background:var(--panel);border:1px solid var(--line);border-radius:12px;
-padding:24px}
-.about{margin:0 0 16px;color:var(--soft);max-width:62em}
-main.wrap{display:grid;margin-top:24px;margin-bottom:48px;grid-template-columns:1fr 1fr;gap:24px}section{grid-column:1/-1;min-width:0}
-@media(min-width:900px){#status,#gates{grid-column:auto}}
-.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,290px),1fr));gap:8px 36px}
-.empty{border:1px dashed var(--line);border-radius:8px;padding:14px 16px;color:var(--soft);margin:0}
-.plot{display:block;overflow:visible}
-.at{overflow:visible}
-.plot text{fill:var(--ink);font-size:12.5px;paint-order:stroke;stroke:var(--panel);stroke-width:4px;
-stroke-linejoin:round}.plot .label{font-weight:600;font-size:13px}
-.plot .soft{fill:var(--soft)}
-.track{fill:var(--track)}.outline{fill:none;stroke:var(--mute);stroke-width:1}
-.grid{stroke:var(--line);stroke-width:1}.zero{stroke:var(--mute);stroke-width:1}
-.threshold{stroke:var(--warn);stroke-width:2;stroke-dasharray:4 3}.band{fill:var(--band)}
-.interval{stroke-width:2}.interval.current{stroke:var(--accent)}.interval.stale{stroke:var(--accent);
-stroke-dasharray:5 3}.interval.imported{stroke:var(--mute)}
-.mark{stroke-width:2;stroke:var(--accent);fill:var(--panel)}.mark.current{fill:var(--accent)}
-.mark.imported{stroke:var(--mute);fill:var(--mute)}
-.bridge{stroke:var(--mute);stroke-width:2}.mark.hopper{fill:var(--base);stroke:var(--base)}
-.mark.spark{stroke:var(--cand)}
+--bad:#f0857d;--warn:#d9b14a;--violet:#b996e6;--blue:#7ab0ec;--mute:#8f99a6;--band:#7cb9e833}}*{
+box-sizing:border-box}html{scroll-behavior:smooth}body{margin:0;background:var(--bg);
+color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",
+"DejaVu Sans",sans-serif;font-variant-numeric:tabular-nums}a{color:var(--accent);
+text-underline-offset:2px}a:focus-visible,summary:focus-visible,button:focus-visible,
+.box:focus-visible{outline:2px solid var(--accent);outline-offset:2px}code,.mono{
+font:.88em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}code{
+background:var(--track);padding:.1em .3em;border-radius:4px;overflow-wrap:anywhere}.wrap{
+max-width:1280px;margin:0 auto;padding:0 20px}.skip{position:absolute;left:-999px}.skip:focus{
+left:12px;top:12px;background:var(--panel);padding:8px}header.wrap{padding-top:44px}.kicker{
+margin:0;color:var(--soft);font-size:.85rem;letter-spacing:.08em;text-transform:uppercase}h1{
+margin:.1em 0 .25em;font-size:clamp(1.9rem,5vw,2.7rem);line-height:1.15;letter-spacing:-.02em}h2{
+margin:0 0 .2em;font-size:1.35rem;letter-spacing:-.01em}h3{margin:1.1em 0 .5em;font-size:.95rem;
+overflow-wrap:anywhere}.lead{max-width:46em;margin:0 0 24px;color:var(--soft);font-size:1.08rem}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0;
+padding:0;list-style:none}.tiles li{background:var(--panel);border:1px solid var(--line);
+border-radius:10px;padding:12px 16px}.tiles b{display:block;font-size:1.7rem;line-height:1.2;
+font-weight:650}.tiles span{color:var(--soft);font-size:.88rem}nav{position:sticky;top:0;z-index:3;
+background:var(--bg);border-bottom:1px solid var(--line);margin-top:24px}nav ul{display:flex;
+gap:4px 20px;margin:0;padding:10px 0;list-style:none;overflow-x:auto;white-space:nowrap}nav a{
+text-decoration:none;font-size:.93rem}nav a:hover{text-decoration:underline}section{
+scroll-margin-top:56px;background:var(--panel);border:1px solid var(--line);border-radius:12px;
+padding:24px}.about{margin:0 0 16px;color:var(--soft);max-width:62em}main.wrap{display:grid;
+margin-top:24px;margin-bottom:48px;grid-template-columns:1fr 1fr;gap:24px}section{grid-column:1/-1;
+min-width:0}@media(min-width:900px){#status,#gates{grid-column:auto}}.panels{display:grid;
+grid-template-columns:repeat(auto-fit,minmax(min(100%,290px),1fr));gap:8px 36px}.empty{
+border:1px dashed var(--line);border-radius:8px;padding:14px 16px;color:var(--soft);margin:0}.plot{
+display:block;overflow:visible}.at{overflow:visible}.plot text{fill:var(--ink);font-size:12.5px;
+paint-order:stroke;stroke:var(--panel);stroke-width:4px;stroke-linejoin:round}.plot .label{
+font-weight:600;font-size:13px}.plot .soft{fill:var(--soft)}.track{fill:var(--track)}.outline{
+fill:none;stroke:var(--mute);stroke-width:1}.grid{stroke:var(--line);stroke-width:1}.zero{
+stroke:var(--mute);stroke-width:1}.threshold{stroke:var(--warn);stroke-width:2;
+stroke-dasharray:4 3}.band{fill:var(--band)}.interval{stroke-width:2}.interval.current{
+stroke:var(--accent)}.interval.stale{stroke:var(--accent);stroke-dasharray:5 3}.interval.imported{
+stroke:var(--mute)}.mark{stroke-width:2;stroke:var(--accent);fill:var(--panel)}.mark.current{
+fill:var(--accent)}.mark.imported{stroke:var(--mute);fill:var(--mute)}.bridge{stroke:var(--mute);
+stroke-width:2}.mark.hopper{fill:var(--base);stroke:var(--base)}.mark.spark{stroke:var(--cand)}
 .run{fill:none;vector-effect:non-scaling-stroke}.run.baseline{stroke:var(--base);stroke-width:3.2;
-stroke-linecap:round}.run.candidate{stroke:var(--cand);stroke-width:1.5}.run.control{stroke:var(--mute);
-stroke-width:1.5;opacity:.7}.run.out{stroke:var(--bad);stroke-width:2}
-.median{stroke-width:1.5}.median.baseline{stroke:var(--base)}.median.candidate{stroke:var(--cand)}
-.plot .t-baseline{fill:var(--base);font-weight:600}.plot .t-candidate{fill:var(--cand);font-weight:600}
-.k-close{fill:var(--ink);stroke:var(--ink)}.k-invalidate,.k-correction,.k-quarantine{stroke:var(--bad)}
-.k-import{stroke:var(--mute)}.k-plan{stroke:var(--violet)}.k-decision{fill:var(--accent)}
-.s-production_accepted,.v-pass{fill:var(--good);color:var(--good)}
-.s-research_retained{fill:var(--blue);color:var(--blue)}
-.s-architecture_rejected{fill:var(--violet);color:var(--violet)}
-.s-performance_rejected{fill:var(--cand);color:var(--cand)}
-.s-quality_rejected,.v-fail{fill:var(--bad);color:var(--bad)}
-.s-temporarily_blocked,.v-inconclusive{fill:var(--warn);color:var(--warn)}
-.s-incomplete,.v-skipped,.v-not_applicable{fill:var(--mute);color:var(--mute)}
-rect.hollow{fill-opacity:.25;stroke:currentColor;stroke-dasharray:3 2}
-.legend{display:flex;flex-wrap:wrap;gap:4px 20px;margin:0 0 14px;padding:0;list-style:none;font-size:.88rem;
-color:var(--soft)}.legend svg{vertical-align:-3px;margin-right:6px;overflow:visible}
-details{margin-top:14px}summary{cursor:pointer;color:var(--accent);font-size:.93rem}
-.box{overflow-x:auto;margin-top:10px;border:1px solid var(--line);border-radius:8px}
-table{border-collapse:collapse;width:100%;font-size:.88rem;line-height:1.45}
-caption{text-align:left;padding:10px 12px;color:var(--soft)}
-th,td{text-align:left;vertical-align:top;padding:8px 12px;border-top:1px solid var(--line)}
-thead th{border-top:0;background:var(--track);white-space:nowrap;font-weight:600}
-tbody th{font-weight:600}
-.n{text-align:right;white-space:nowrap}
-#records{min-width:1020px}#records td:nth-child(3){min-width:14em}
-#records th[scope=row]{min-width:12em;max-width:15em}
-#records small,.under{display:block;color:var(--soft);font-size:.92em;font-weight:400}
-.status{white-space:nowrap}
-ul.plain{margin:0;padding:0;list-style:none}ul.plain li+li{margin-top:3px}
-.gate{display:block;white-space:nowrap}
-#controls{display:flex;flex-wrap:wrap;gap:10px 16px;align-items:end;margin:0 0 12px}
-#controls label{font-size:.88rem;color:var(--soft)}
-#controls input,#controls select{display:block;font:inherit;color:var(--ink);background:var(--bg);
-border:1px solid var(--mute);border-radius:6px;padding:6px 10px;max-width:100%}
-thead button{all:unset;cursor:pointer;font-weight:600}thead button::after{content:" ↕";color:var(--mute)}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 18px;margin:0}dt{color:var(--soft)}
-dd{margin:0;overflow-wrap:anywhere}
-@media(max-width:600px){.wrap{padding:0 14px}section{padding:18px 14px}dl{grid-template-columns:1fr;gap:0}
-dd{margin-bottom:8px}header.wrap{padding-top:26px}}
-@media print{:root{--bg:#fff;--panel:#fff;--ink:#000;--soft:#333}nav,#controls,.skip{display:none}
-section{break-inside:auto;border:0;padding:0}.box{overflow:visible;border:0}
+stroke-linecap:round}.run.candidate{stroke:var(--cand);stroke-width:1.5}.run.control{
+stroke:var(--mute);stroke-width:1.5;opacity:.7}.run.out{stroke:var(--bad);stroke-width:2}.median{
+stroke-width:1.5}.median.baseline{stroke:var(--base)}.median.candidate{stroke:var(--cand)}
+.plot .t-baseline{fill:var(--base);font-weight:600}.plot .t-candidate{fill:var(--cand);
+font-weight:600}.k-close{fill:var(--ink);stroke:var(--ink)}.k-invalidate,.k-correction,
+.k-quarantine{stroke:var(--bad)}.k-import{stroke:var(--mute)}.k-plan{stroke:var(--violet)}
+.k-decision{fill:var(--accent)}.s-production_accepted,.v-pass{fill:var(--good);color:var(--good)}
+.s-research_retained{fill:var(--blue);color:var(--blue)}.s-architecture_rejected{
+fill:var(--violet);color:var(--violet)}.s-performance_rejected{fill:var(--cand);color:var(--cand)}
+.s-quality_rejected,.v-fail{fill:var(--bad);color:var(--bad)}.s-temporarily_blocked,
+.v-inconclusive{fill:var(--warn);color:var(--warn)}.s-incomplete,.v-skipped,.v-not_applicable{
+fill:var(--mute);color:var(--mute)}rect.hollow{fill-opacity:.25;stroke:currentColor;
+stroke-dasharray:3 2}.legend{display:flex;flex-wrap:wrap;gap:4px 20px;margin:0 0 14px;padding:0;
+list-style:none;font-size:.88rem;color:var(--soft)}.legend svg{vertical-align:-3px;
+margin-right:6px;overflow:visible}details{margin-top:14px}summary{cursor:pointer;
+color:var(--accent);font-size:.93rem}.box{overflow-x:auto;margin-top:10px;
+border:1px solid var(--line);border-radius:8px}table{border-collapse:collapse;width:100%;
+font-size:.88rem;line-height:1.45}caption{text-align:left;padding:10px 12px;color:var(--soft)}th,
+td{text-align:left;vertical-align:top;padding:8px 12px;border-top:1px solid var(--line)}thead th{
+border-top:0;background:var(--track);white-space:nowrap;font-weight:600}tbody th{font-weight:600}
+.n{text-align:right;white-space:nowrap}#records{min-width:1020px}#records td:nth-child(3){
+min-width:14em}#records th[scope=row]{min-width:12em;max-width:15em}#records small,.under{
+display:block;color:var(--soft);font-size:.92em;font-weight:400}.status{white-space:nowrap}
+ul.plain{margin:0;padding:0;list-style:none}ul.plain li+li{margin-top:3px}.gate{display:block;
+white-space:nowrap}#controls{display:flex;flex-wrap:wrap;gap:10px 16px;align-items:end;
+margin:0 0 12px}#controls label{font-size:.88rem;color:var(--soft)}#controls input,
+#controls select{display:block;font:inherit;color:var(--ink);background:var(--bg);
+border:1px solid var(--mute);border-radius:6px;padding:6px 10px;max-width:100%}thead button{
+all:unset;cursor:pointer;font-weight:600}thead button::after{content:" ↕";color:var(--mute)}dl{
+display:grid;grid-template-columns:max-content 1fr;gap:6px 18px;margin:0}dt{color:var(--soft)}dd{
+margin:0;overflow-wrap:anywhere}@media(max-width:600px){.wrap{padding:0 14px}section{
+padding:18px 14px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:8px}header.wrap{
+padding-top:26px}}@media print{:root{--bg:#fff;--panel:#fff;--ink:#000;--soft:#333}nav,#controls,
+.skip{display:none}section{break-inside:auto;border:0;padding:0}.box{overflow:visible;border:0}
 details::details-content{content-visibility:visible;height:auto}#records{min-width:0;font-size:7pt}
 figure,svg,tr{break-inside:avoid}}
 )css";
@@ -114,15 +97,17 @@ figure,svg,tr{break-inside:avoid}}
 constexpr char kScript[] = R"js(
 (()=>{const t=document.getElementById('records'),b=t.tBodies[0],rows=[...b.rows],
 c=document.getElementById('controls');
-c.innerHTML='<label>Filter <input type="search" id="q"></label><label>Status <select id="st"><option value="">all</option></select></label><span id="hits" role="status"></span>';
+c.innerHTML='<label>Filter <input type="search" id="q"></label><label>Status <select id="st">'+
+'<option value="">all</option></select></label><span id="hits" role="status"></span>';
 const q=c.querySelector('#q'),s=c.querySelector('#st'),h=c.querySelector('#hits');
-[...new Set(rows.map(r=>r.dataset.status))].sort().forEach(v=>s.add(new Option(v.replace('_',' '),v)));
+[...new Set(rows.map(r=>r.dataset.status))].sort().forEach(v=>
+s.add(new Option(v.replace('_',' '),v)));
 const show=()=>{let n=0;rows.forEach(r=>{const on=(!s.value||r.dataset.status===s.value)&&
 r.textContent.toLowerCase().includes(q.value.toLowerCase());r.hidden=!on;n+=on});
 h.textContent=n+' of '+rows.length+' records'};
 q.oninput=s.onchange=show;show();
-[...t.tHead.rows[0].cells].forEach((th,i)=>{const k=document.createElement('button');k.type='button';
-k.textContent=th.textContent;th.textContent='';th.append(k);k.onclick=()=>{
+[...t.tHead.rows[0].cells].forEach((th,i)=>{const k=document.createElement('button');
+k.type='button';k.textContent=th.textContent;th.textContent='';th.append(k);k.onclick=()=>{
 const up=th.getAttribute('aria-sort')!=='ascending';
 [...t.tHead.rows[0].cells].forEach(o=>o.removeAttribute('aria-sort'));
 th.setAttribute('aria-sort',up?'ascending':'descending');
@@ -201,12 +186,15 @@ std::string RecordsTable(const ReportView& view) {
       "<th scope=\"col\">Gaps</th></tr></thead>\n<tbody>\n";
   for (const ReportRow& row : view.rows) {
     const Doc& record = row.record->json;
-    std::vector<std::string> sources, gaps;
+    std::vector<std::string> sources;
+    std::string gaps;
     for (const Source& source : SourcesOf(row)) {
       sources.push_back(source.file.empty() ? Breakable(source.text)
                                             : HtmlLink(source.file, source.text));
     }
-    for (const std::string& gap : GapTexts(record)) gaps.push_back(EscapeHtml(gap));
+    for (const std::string& gap : GapTexts(record)) {
+      gaps += (gaps.empty() ? "" : "; ") + EscapeHtml(gap);
+    }
     out += fmt::format(
         "<tr id=\"r-{0}\" data-status=\"{1}\"><th scope=\"row\">{2}<small>{3}</small><small>{4}, "
         "{5}</small></th><td>{6}</td><td>{7}</td><td>{8}</td><td>{9}</td><td>{10}</td><td>{11}</td>"
@@ -215,7 +203,7 @@ std::string RecordsTable(const ReportView& view) {
         EscapeHtml(TextAt(record, "name")), EscapeHtml(TextAt(record, "kind")),
         EscapeHtml(TextAt(record, "group")), StatusCell(row),
         FilledText(view.lab, TextAt(At(record, "decision"), "text")), GatesCell(row),
-        EscapeHtml(row.freshness), PlainList(sources), PlainList(gaps));
+        EscapeHtml(row.freshness), PlainList(sources), gaps.empty() ? "none" : gaps);
   }
   return out + "</tbody></table></div>\n";
 }

@@ -33,16 +33,31 @@ std::string Projections(const Doc& projections) {
   return out.empty() ? "" : "Projected, not measured:\n\n" + out + "\n";
 }
 
-// Objects of a fixed but small form (plan, document, anchor, quarantine): key and value.
+// Objects of a fixed but small form (plan, anchor, quarantine): key and value.
 std::string Facts(const char* label, const Doc& object) {
   if (!object.is_object() || object.empty()) return "";
   std::string out;
   for (const auto& [key, value] : object.items()) {
-    if (value.is_null()) continue;
-    const std::string text = value.is_structured() ? value.dump() : QuantityText(key, value);
-    out += (out.empty() ? "" : "; ") + EscapeMarkdown(key) + " " + MarkdownCode(text);
+    if (value.is_null() || value.is_structured()) continue;
+    out += (out.empty() ? "" : "; ") + EscapeMarkdown(Words(key)) + " " +
+           MarkdownCode(QuantityText(key, value));
   }
   return fmt::format("{}: {}\n\n", label, out);
+}
+
+// What an entry was taken from, and its words there.
+std::string Origin(const Doc& document) {
+  if (!document.is_object()) return "";
+  std::string out = "Imported from " + MarkdownCode(TextAt(document, "file"));
+  if (document.contains("line")) out += fmt::format(", line {}", IntAt(document, "line"));
+  if (const std::string date = TextAt(document, "date"); !date.empty()) {
+    out += ", dated there " + EscapeMarkdown(date);
+  }
+  out += fmt::format(" (`{}`).\n\n", TextAt(document, "sha256").substr(0, 12));
+  for (const Doc& text : At(document, "text")) {
+    if (text.is_string()) out += "> " + EscapeMarkdown(text.get<std::string>()) + "\n>\n";
+  }
+  return out.ends_with(">\n") ? out.substr(0, out.size() - 2) + "\n" : out;
 }
 
 std::string EvidenceLine(const Lab& lab, const Doc& digests) {
@@ -79,6 +94,7 @@ std::string EntryText(const Lab& lab, const Doc& entry) {
                                  EscapeMarkdown(TextAt(entry, "title")), TextAt(entry, "kind"),
                                  TextAt(entry, "ts").substr(11, 8),
                                  status.empty() ? "" : ". Status: " + MarkdownCode(status));
+  text += Origin(At(entry, "document"));
   text += Paragraph(lab, "Hypothesis", TextAt(entry, "hypothesis"));
   text += Bullets(lab, "Actions", At(entry, "actions"));
   text += Projections(At(entry, "projections"));
@@ -88,7 +104,6 @@ std::string EntryText(const Lab& lab, const Doc& entry) {
   text += Bullets(lab, "Authorizes", At(entry, "authorizes"));
   text += Bullets(lab, "Forbids", At(entry, "forbids"));
   text += Facts("Plan", At(entry, "plan"));
-  text += Facts("Document", At(entry, "document"));
   text += Facts("Anchor", At(entry, "anchor"));
   text += Facts("Quarantine", At(entry, "quarantine"));
   text += EvidenceLine(lab, At(entry, "evidence"));
@@ -108,7 +123,7 @@ std::string ReopenText(const Lab& lab, const Doc& entry) {
     for (const Doc& condition : At(At(closed, "reopen"), "conditions")) {
       const std::string text =
           condition.is_string() ? condition.get<std::string>() : condition.dump();
-      out += "<br>Reopen when: " + MarkdownText(lab, kUp, text);
+      out += "<br>Condition: " + MarkdownText(lab, kUp, text);
     }
   }
   for (const Doc& text : At(entry, "forbids")) {

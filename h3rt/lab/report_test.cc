@@ -96,7 +96,7 @@ class Pages : public ::testing::Test {
          {{"source_paths", {"h3rt/k/new.cu"}}, {"source_digest", now}, {"baseline", nullptr}}},
         {"workload", {{"id", "canonical"}, {"generator", "splitmix64/1"}}},
         {"environment", {{"class", {{"device", "NVIDIA H200"}}}}},
-        {"invocation", {{"start_ns", 1}}},
+        {"invocation", {{"start_us", 1}}},
         {"harness",
          {{"source_digest", HarnessDigest(store_).value()}, {"policy_digest", DigestOf(policy_)}}},
         {"plan", nullptr},
@@ -188,6 +188,9 @@ class Pages : public ::testing::Test {
         "{ev:0123456789/body} and {ev:" + gain_ + "/body/none} [x](y) *z*";
     awkward["artifacts"].push_back({{"path", "docs/a b`|.md"}, {"exists", true}});
     awkward["missing"].push_back({{"blocker", true}, {"what", "Source | lost"}});
+    awkward["missing"].push_back(
+        {{"blocker", false}, {"what", "its place"}, {"why", "not_applicable"}});
+    awkward["missing"].push_back({{"blocker", false}, {"what", "timing"}, {"why", "not_run"}});
     Cite(awkward, std::string(64, 'f'));
     records.push_back(awkward);
     for (int64_t i = 0; i < plain; ++i) {
@@ -309,6 +312,7 @@ TEST_F(Pages, TextOfRecordsIsNeverMarkup) {
   EXPECT_NE(html.find("\\u{202E}evil"), std::string::npos);
   EXPECT_NE(md.find("\\[x\\](y) \\*z\\*"), std::string::npos);
   EXPECT_NE(md.find("(../docs/a%20b%60%7C.md)"), std::string::npos);
+  EXPECT_NE(md.find("| Source \\| lost; timing (not blocking) |"), std::string::npos);
   // A row has ten cells whatever its texts hold.
   const size_t start = md.find("\n| `awkward`") + 1;
   std::string row = md.substr(start, md.find('\n', start) - start);
@@ -416,7 +420,7 @@ TEST_F(Pages, TheLogPageGroupsByDateAndListsClosedWork) {
   EXPECT_LT(page.find("\n## 2026-08-26\n"), page.find("\n## 2026-08-27\n"));
   EXPECT_NE(
       page.find(
-          "| Fused QKV to Sage | Below the threshold. | Do not repeat unchanged.<br>Reopen when: "
+          "| Fused QKV to Sage | Below the threshold. | Do not repeat unchanged.<br>Condition: "
           "another producer pipeline | 3 |"),
       std::string::npos);
   EXPECT_NE(page.find("Projected, not measured:\n\n- between 180.0 ms and 207.0 ms"),

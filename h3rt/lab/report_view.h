@@ -52,7 +52,7 @@ struct StatusMeaning {
   const char* meaning;
 };
 extern const std::array<StatusMeaning, 7> kStatusMeanings;
-extern const std::array<const char*, 8> kInterpretationNotes;
+extern const std::array<const char*, 9> kInterpretationNotes;
 // "not_applicable" -> "not applicable".
 std::string Words(std::string_view name);
 
