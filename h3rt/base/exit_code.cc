@@ -11,7 +11,6 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return ExitCode::kInvalidArgument;
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kAlreadyExists:
       return ExitCode::kNotFoundOrIo;
     case absl::StatusCode::kFailedPrecondition:
@@ -26,6 +25,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return ExitCode::kCancelled;
     case absl::StatusCode::kAborted:
       return ExitCode::kLocked;
+    case absl::StatusCode::kPermissionDenied:
+      return ExitCode::kRefusedClosedWork;
     default:
       return ExitCode::kInternal;
   }

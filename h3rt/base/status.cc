@@ -39,6 +39,9 @@ absl::Status DataLoss(const ErrorText& text) { return Make(absl::StatusCode::kDa
 absl::Status Cancelled(std::string_view where) {
   return Make(absl::StatusCode::kCancelled, {.what = "cancelled", .where = std::string(where)});
 }
+absl::Status RefusedClosedWork(const ErrorText& text) {
+  return Make(absl::StatusCode::kPermissionDenied, text);
+}
 absl::Status Internal(const ErrorText& text) { return Make(absl::StatusCode::kInternal, text); }
 
 absl::Status ErrnoStatus(int error_number, std::string_view action, std::string_view path) {

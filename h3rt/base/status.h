@@ -32,6 +32,7 @@ std::string FormatError(const ErrorText& text);
 [[nodiscard]] absl::Status ResourceExhausted(const ErrorText& text);   // exit 6: memory or disk
 [[nodiscard]] absl::Status DataLoss(const ErrorText& text);            // exit 7: corrupt file
 [[nodiscard]] absl::Status Cancelled(std::string_view where);          // exit 8
+[[nodiscard]] absl::Status RefusedClosedWork(const ErrorText& text);   // exit 12
 [[nodiscard]] absl::Status Internal(const ErrorText& text);            // exit 70: our own fault
 
 // Turns errno into a status: ENOENT and the like to exit 3, ENOSPC, EDQUOT and ENOMEM to exit 6.

@@ -34,9 +34,11 @@ TEST(Status, PartsOfAMessageThatAreEmptyAreLeftOut) {
 TEST(Status, EveryMakerHasItsCodeAndExitCode) {
   const ErrorText text{.what = "x"};
   const std::vector<std::pair<absl::Status, int>> table = {
-      {absl::OkStatus(), 0},        {InvalidArgument(text), 2},    {NotFound(text), 3},
-      {IoError(text), 3},           {FailedPrecondition(text), 4}, {Unimplemented(text), 5},
-      {ResourceExhausted(text), 6}, {DataLoss(text), 7},           {Cancelled("x"), 8},
+      {absl::OkStatus(), 0},         {InvalidArgument(text), 2},
+      {NotFound(text), 3},           {IoError(text), 3},
+      {FailedPrecondition(text), 4}, {Unimplemented(text), 5},
+      {ResourceExhausted(text), 6},  {DataLoss(text), 7},
+      {Cancelled("x"), 8},           {RefusedClosedWork(text), 12},
       {Internal(text), 70},
   };
   for (const auto& [status, exit] : table) {
@@ -47,8 +49,8 @@ TEST(Status, EveryMakerHasItsCodeAndExitCode) {
 TEST(Status, EveryStatusCodeThereIsHasAnExitCode) {
   using Code = absl::StatusCode;
   const std::vector<std::pair<Code, int>> others = {
-      {Code::kUnknown, 70},         {Code::kDeadlineExceeded, 70}, {Code::kAlreadyExists, 3},
-      {Code::kPermissionDenied, 3}, {Code::kAborted, 11},          {Code::kOutOfRange, 2},
+      {Code::kUnknown, 70},          {Code::kDeadlineExceeded, 70}, {Code::kAlreadyExists, 3},
+      {Code::kPermissionDenied, 12}, {Code::kAborted, 11},          {Code::kOutOfRange, 2},
       {Code::kUnauthenticated, 70},
   };
   for (const auto& [code, exit] : others) {

@@ -16,8 +16,18 @@
 namespace h3rt::lab {
 namespace {
 
-// Includes that begin so are the project's own; system headers and packages are the toolchain's.
+// Includes in quotes are the project's own, but for the packages that are written so; <> are the
+// toolchain's, but for those that would name the project.
+constexpr const char* kPackages[] = {"absl/",   "benchmark/", "CLI/",   "dnnl",
+                                     "fmt/",    "gmock/",     "gtest/", "nlohmann/",
+                                     "oneapi/", "openssl/",   "spdlog/"};
 constexpr const char* kProjectFolders[] = {"h3rt/", "apps/", "research/", "tests/", "bench/"};
+
+bool IsProject(std::string_view name, bool quoted) {
+  const auto begins = [&](std::string_view with) { return name.substr(0, with.size()) == with; };
+  return quoted ? std::none_of(std::begin(kPackages), std::end(kPackages), begins)
+                : std::any_of(std::begin(kProjectFolders), std::end(kProjectFolders), begins);
+}
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -133,9 +143,7 @@ absl::Status CollectIncludes(std::string_view text, bool strict, std::string_vie
                               .where = std::string(where)});
     }
     const std::string_view name = operand.substr(1, stop - 1);
-    for (const std::string_view folder : kProjectFolders) {
-      if (name.substr(0, folder.size()) == folder) found.emplace(name);
-    }
+    if (IsProject(name, close == '"')) found.emplace(name);
   }
   return absl::OkStatus();
 }

@@ -98,7 +98,9 @@ TEST(Cubin, CodeInsideAProgramIsFoundForItsTargetOnly) {
   const auto found = KernelsOfProgram(path, "sm_90a");
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->size(), 2u);
-  for (const CubinKernel& kernel : ParseCubin(bytes, "x")->kernels) {
+  const absl::StatusOr<Cubin> cubin = ParseCubin(bytes, "x");
+  ASSERT_TRUE(cubin.ok());
+  for (const CubinKernel& kernel : cubin->kernels) {
     EXPECT_EQ(found->at(kernel.symbol), kernel.code_sha256);
   }
   EXPECT_TRUE(KernelsOfProgram(path, "sm_121a")->empty());

@@ -55,19 +55,42 @@ absl::StatusOr<int64_t> ImportSeedPage(const Store& store, const SeedPage& page,
 absl::StatusOr<int64_t> ImportSeedLog(const Store& store, std::string_view text,
                                       std::string_view file, const std::string& now = "");
 
-// Evidence made on another machine: one file. Checks every digest, path and plan before anything is
-// written; E-BUNDLE and nothing imported otherwise. A second import changes nothing.
+// Evidence made on another machine: one file. A line "h3rt-lab-bundle/1", a canonical line
+// {"entries":[{"bytes","name","sha256"},..]} sorted by name, then the bytes of the entries in that
+// order: envelopes "<sha256>.json" and the blobs they name, "<sha256>.z", as a store keeps them.
+absl::StatusOr<std::string> PackBundle(const std::vector<NewEvidence>& evidence);
+absl::Status WriteBundle(const std::string& path, const std::vector<NewEvidence>& evidence);
+// E-BUNDLE unless everything is there, has its digest and form, and nothing else is.
+std::optional<std::vector<NewEvidence>> ParseBundle(std::string_view bytes, std::string_view file,
+                                                    Findings& findings);
+
+// Checks every digest, form, experiment, variant and plan before anything is written; E-BUNDLE and
+// nothing imported otherwise. Then the evidence, references to it in its records, one log entry. A
+// variant that the experiment declares and its record lacks is added to the record. A second import
+// changes nothing.
 struct BundleResult {
   int64_t added = 0;
   int64_t present = 0;
   std::vector<std::string> digests;
   std::vector<std::string> experiments;
+  int64_t log_seq = -1;  // -1: nothing was new
 };
-absl::Status WriteBundle(const std::string& path, const std::vector<NewEvidence>& evidence);
-std::optional<std::vector<NewEvidence>> ParseBundle(std::string_view bytes, std::string_view file,
-                                                    Findings& findings);
 absl::StatusOr<BundleResult> ImportBundle(const Store& store, std::string_view bytes,
                                           std::string_view file, Findings& findings,
                                           const std::string& now = "");
+
+// Another tool's output ("ptxas-log", "sanitizer-log", "ncu-csv") as an inspection of an
+// experiment: origin imported, so no gate counts it. What the reader finds wrong is a finding and
+// nothing is imported. Gives the seq of the entry.
+absl::StatusOr<int64_t> ImportLogFile(const Store& store, std::string_view form,
+                                      const std::string& path, const std::string& experiment,
+                                      Findings& findings, const std::string& now = "");
+
+// benchmarks/reference_inventory.json: path, bytes and hash of every file of a folder of fixtures
+// that is not committed. Gives the seq of the entry that took it over.
+absl::StatusOr<int64_t> ImportInventory(const Store& store, const std::string& folder,
+                                        const std::string& now = "");
+// The folder against the inventory: E-ART-MISSING, E-ART-HASH, E-ART-FLAG (not in the inventory).
+void VerifyInventory(const Store& store, const std::string& folder, Findings& findings);
 
 }  // namespace h3rt::lab
