@@ -307,13 +307,15 @@ absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& experiment, const Experiment
                                   bool canonical) {
   H3RT_ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
   std::map<std::string, int64_t> launches;
+  absl::Status ran;
   for (const ExperimentWorkload& workload : experiment.workloads) {
     if ((workload.level == Level::kCanonical) != canonical) continue;
     H3RT_ASSIGN_OR_RETURN(const GpuProblem problem,
                           GpuProblem::Create(experiment, workload, workload.seed, stream));
-    H3RT_RETURN_IF_ERROR(problem.Run(arm, stream));
-    H3RT_RETURN_IF_ERROR(CudaStatus(WaitForDevice(), "running " + std::string(arm.vid)));
     H3RT_RETURN_IF_ERROR(CountKernels(problem, arm, stream, launches));
+    ran = problem.Run(arm, stream);
+    if (ran.ok()) ran = CudaStatus(WaitForDevice(), "running " + std::string(arm.vid));
+    if (!ran.ok()) break;  // nothing works on the device after an error
   }
   const std::set<std::string> declared(arm.kernels.begin(), arm.kernels.end());
   Doc list = Doc::array();
@@ -330,7 +332,7 @@ absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& experiment, const Experiment
                      .wanted = std::to_string(declared.size()),
                      .where = arm.vid});
   }
-  return list;
+  return Doc{{"kernels", list}, {"error", ran.ok() ? Doc() : Doc(MessageOf(ran))}};
 }
 
 absl::Status GpuPlantedFault(std::string_view tool) {

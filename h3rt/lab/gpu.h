@@ -20,16 +20,18 @@ struct GpuTiming {
   std::vector<Sample> samples;
   Doc facts;  // batch, mode, tick_ns, warmups, copy_bytes_per_s, audits: parts of the body
 };
-// The quads of one process.
+// The quads of one process: `quads` pairs and after every third an A/A control. `batch` calls a
+// sample; 0: as many as make 100 us of work.
 absl::StatusOr<GpuTiming> GpuTimePair(const Experiment& experiment, const ExperimentArm& baseline,
                                       const ExperimentArm& candidate,
                                       const ExperimentWorkload& workload, int64_t quads,
-                                      uint16_t process, bool candidate_first);
+                                      uint16_t process, bool candidate_first, int64_t batch = 0);
 // Launches every workload but the canonical once, or the canonical alone, for tools that watch.
 // Gives
-// [{"symbol", "launches"}]: the kernels that the arm put on the stream, as the runtime names them,
-// counted over the workloads. A kernel that the arm does not declare, or a declared one that was
-// never launched, is kInternal.
+// {"kernels": [{"symbol", "launches"}], "error": message or null}: the kernels that the arm put on
+// the stream, as the runtime names them, counted over the workloads, and what the device said in
+// the end. A kernel that the arm does not declare, or a declared one that was not launched, is
+// kInternal.
 absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& experiment, const ExperimentArm& arm,
                                   bool canonical = false);
 // A kernel with a planted fault ("memcheck", "racecheck", "initcheck", "synccheck").

@@ -85,8 +85,8 @@ class PairTimer {
     return sample;
   }
 
-  // Warms both arms up and finds the length of a batch.
-  absl::Status WarmUp() {
+  // Warms both arms up and, unless it is given, finds the length of a batch.
+  absl::Status WarmUp(int64_t batch) {
     double shortest_ms = 1e9;
     double spent_ms = 0;
     for (int i = 0; i < 6 || (spent_ms < kWarmUpMs && i < 100000); ++i) {
@@ -97,6 +97,10 @@ class PairTimer {
       if (i >= 2) shortest_ms = std::min(shortest_ms, sample.event_ms);
     }
     H3RT_RETURN_IF_ERROR(MeasureTick());
+    if (batch > 0) {
+      batch_ = batch;
+      return absl::OkStatus();
+    }
     const double least_ms = std::max(kLeastSampleMs, 1000 * static_cast<double>(tick_ns_) * 1e-6);
     batch_ = std::clamp<int64_t>(
         static_cast<int64_t>(std::ceil(least_ms / std::max(shortest_ms, 1e-4))), 1, kMostBatch);
@@ -330,13 +334,13 @@ class PairTimer {
 absl::StatusOr<GpuTiming> GpuTimePair(const Experiment& experiment, const ExperimentArm& baseline,
                                       const ExperimentArm& candidate,
                                       const ExperimentWorkload& workload, int64_t quads,
-                                      uint16_t process, bool candidate_first) {
+                                      uint16_t process, bool candidate_first, int64_t batch) {
   if (quads < 1 || quads > 49000) {
     return InvalidArgument({.what = "quads", .got = std::to_string(quads), .wanted = "1 to 49000"});
   }
   PairTimer timer(experiment, workload, baseline, candidate);
   H3RT_RETURN_IF_ERROR(timer.Prepare());
-  H3RT_RETURN_IF_ERROR(timer.WarmUp());
+  H3RT_RETURN_IF_ERROR(timer.WarmUp(batch));
   H3RT_RETURN_IF_ERROR(timer.TakeQuads(quads, process, candidate_first));
   H3RT_RETURN_IF_ERROR(timer.Audit());
   H3RT_RETURN_IF_ERROR(timer.MeasureCopyRate());

@@ -21,7 +21,8 @@ absl::StatusOr<GpuTiming> GpuTimePair(const Experiment& /*experiment*/,
                                       const ExperimentArm& /*baseline*/,
                                       const ExperimentArm& /*candidate*/,
                                       const ExperimentWorkload& /*workload*/, int64_t /*quads*/,
-                                      uint16_t /*process*/, bool /*candidate_first*/) {
+                                      uint16_t /*process*/, bool /*candidate_first*/,
+                                      int64_t /*batch*/) {
   return NoDeviceCode();
 }
 absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& /*experiment*/, const ExperimentArm& /*arm*/,
