@@ -245,7 +245,7 @@ absl::Status AddEvidence(const Store& store, const Subject& subject, const Compi
       {"wall_ns", run.wall_ns},         {"control", expected.control}};
   out.push_back(std::move(compile));
   if (kernels.empty()) return absl::OkStatus();
-  NewEvidence resource{std::move(envelope), {}};
+  NewEvidence resource{std::move(envelope), {{"compile.log", run.log}}};
   resource.envelope["kind"] = "resource";
   resource.envelope["body"] = {{"compiler", run.compiler},
                                {"ptxas", run.ptxas},

@@ -22,7 +22,8 @@ constexpr double kReplayRatio = 3;
 // Host time over timed time: launches and the last synchronisation.
 constexpr double kWallShare = 1.25;
 constexpr int64_t kWallSlackNs = 2'000'000;
-constexpr double kExcess = 1.05;  // reads go a little faster than a copy
+constexpr int64_t kWallSampleNs = 50'000;  // of each sample: a launch and a wait
+constexpr double kExcess = 1.05;           // reads go a little faster than a copy
 constexpr int64_t kClockSkewUs = 300'000'000;
 constexpr int64_t kDayUs = 86'400'000'000;
 
@@ -49,7 +50,7 @@ class Check {
   void Parity();
   void Sanitizer();
   void Pair(const Doc& policy);
-  void Audit(const Doc& audit, const std::string& pointer, double tolerance);
+  void Audit(const Doc& audit, const std::string& pointer, double tolerance, int64_t samples);
   void Speed(const Doc& policy);
   void Processes();
 
@@ -231,7 +232,7 @@ void Check::Processes() {
   }
 }
 
-void Check::Audit(const Doc& audit, const std::string& pointer, double tolerance) {
+void Check::Audit(const Doc& audit, const std::string& pointer, double tolerance, int64_t samples) {
   const Doc& same = At(audit, "same_input_ratio_e9");
   const Doc& seed = At(audit, "seed_ratio_e9");
   const Doc& poison = At(audit, "poison_left");
@@ -258,6 +259,9 @@ void Check::Audit(const Doc& audit, const std::string& pointer, double tolerance
     Add("E-AUDIT-SEED", pointer + "/seed_ratio_e9",
         "another seed changes the time by " + Text((seed_ratio - 1) * 1e6) + " ppm");
   }
+  if (IntAt(audit, "outputs_audited", 1) < 1) {
+    Add("E-AUDIT-OUTPUT", pointer + "/outputs_audited", "no output of a timed call was looked at");
+  }
   if (!BoolAt(audit, "output_digests_ok")) {
     Add("E-AUDIT-OUTPUT", pointer + "/output_digests_ok",
         "outputs of timed calls are not those of the checked arm");
@@ -274,7 +278,7 @@ void Check::Audit(const Doc& audit, const std::string& pointer, double tolerance
   if (event_ns <= 0 || wall_ns < event_ns) {
     Add("E-AUDIT-STREAM", pointer + "/event_ns",
         "the timer counts " + event.dump() + " ns in " + wall.dump() + " ns on the wall");
-  } else if (static_cast<double>(wall_ns - kWallSlackNs) >
+  } else if (static_cast<double>(wall_ns - kWallSlackNs - samples * kWallSampleNs) >
              kWallShare * static_cast<double>(event_ns)) {
     Add("E-AUDIT-STREAM", pointer + "/wall_ns",
         "the device worked on after the timed window: " + wall.dump() + " ns on the wall, " +
@@ -346,12 +350,16 @@ void Check::Pair(const Doc& policy) {
   Speed(policy);
   const double least = static_cast<double>(IntAt(statistics, "mde_e9")) / 1e9;
   const double tolerance = std::max(kAuditTolerance, least);
-  // One audit for all, or one a process.
+  // One audit a process, or one for all.
   const Doc& audits = At(body_, "audits");
-  if (!audits.is_array()) return Audit(audits, "/body/audits", tolerance);
+  const int64_t samples = IntAt(statistics, "samples_baseline") +
+                          IntAt(statistics, "samples_candidate") +
+                          4 * IntAt(statistics, "aa_quads");
+  if (!audits.is_array()) return Audit(audits, "/body/audits", tolerance, samples);
   if (audits.empty()) Add("E-EV-FORM", "/body/audits", "a timing without audits");
   for (size_t i = 0; i < audits.size(); ++i) {
-    Audit(audits[i], "/body/audits/" + std::to_string(i), tolerance);
+    Audit(audits[i], "/body/audits/" + std::to_string(i), tolerance,
+          samples / static_cast<int64_t>(audits.size()));
   }
 }
 
@@ -367,7 +375,6 @@ void CheckSamples(const std::vector<Sample>& samples, const Doc& body, Check& ch
   for (const Sample& sample : samples) {
     Counted& counted = processes[sample.process];
     if (sample.role == 0) ++counted.arms[sample.arm];
-    const std::set<int> none;
     if (!counted.slots[{sample.role, sample.quad}].insert(sample.slot).second) {
       return check.Add("E-SAMPLES", "/body/samples_blob", "a slot of a quad was taken twice");
     }
@@ -389,12 +396,13 @@ void CheckSamples(const std::vector<Sample>& samples, const Doc& body, Check& ch
     }
     const auto whole = std::count_if(counted.slots.begin(), counted.slots.end(),
                                      [](const auto& quad) { return quad.second.size() == 4; });
-    const auto quads = static_cast<int64_t>(counted.slots.size());
-    if (whole != quads || quads < IntAt(body, "quads")) {
+    const auto quads = std::count_if(counted.slots.begin(), counted.slots.end(),
+                                     [](const auto& quad) { return quad.first.first == 0; });
+    if (whole != static_cast<int64_t>(counted.slots.size()) || quads != IntAt(body, "quads")) {
       check.Add("E-SAMPLES", "/body/samples_blob",
                 name + " has " + std::to_string(whole) + " whole quads of " +
-                    std::to_string(quads) + ", the body says " +
-                    std::to_string(IntAt(body, "quads")));
+                    std::to_string(counted.slots.size()) + ", " + std::to_string(quads) +
+                    " of the pair; the body says " + std::to_string(IntAt(body, "quads")));
     }
   }
 }

@@ -210,43 +210,4 @@ std::string WhyNotTransition(std::string_view from, std::string_view to) {
   return to == "incomplete" || rejected(to) ? "" : "incomplete first, by its reopening rule";
 }
 
-void CheckVerdicts(const Case& c, std::string_view file, int64_t line, Findings& findings) {
-  std::map<std::string, Freshness>
-      fresh;  // whether the evidence carried it, not whether it still does
-  for (const auto& [digest, evidence] : c.evidence) fresh[digest].stale = false;
-  const Case as_made = {c.record, c.evidence, fresh, c.policy, c.manifest, c.store};
-  for (const char* gate : kGates) {
-    for (const Doc& verdict : At(At(c.record, "gates"), gate)) {
-      auto add = [&](const char* code, const std::string& message) {
-        findings.Add({.code = code,
-                      .file = std::string(file),
-                      .line = line,
-                      .pointer = std::string("/gates/") + gate,
-                      .message = message});
-      };
-      for (const Doc& cited : At(verdict, "evidence")) {
-        const auto found = c.evidence.find(cited.is_string() ? cited.get<std::string>() : "");
-        if (found == c.evidence.end()) {
-          add("E-EV-REF", "evidence " + cited.dump() + " is not there");
-          continue;
-        }
-        const std::string origin = TextAt(found->second.json, "origin");
-        if (origin != "measured" && origin != "compiled") {
-          add("E-ORIGIN", "evidence " + found->first.substr(0, 12) + " is " + origin);
-        }
-      }
-      // Under another policy verdicts are evaluated again, and until then they are of that policy.
-      if (TextAt(verdict, "policy_digest") != DigestOf(c.policy)) continue;
-      const std::string device_class = TextAt(verdict, "class");
-      const std::string told = TextAt(verdict, "verdict");
-      const std::string found =
-          TextAt(EvaluateGate(as_made, gate, device_class).verdict, "verdict", "not run");
-      if (told != found) {
-        add("E-STATUS-EVIDENCE", std::string(gate) + " on " + device_class + " is stored as " +
-                                     told + ", the evidence says " + found);
-      }
-    }
-  }
-}
-
 }  // namespace h3rt::lab

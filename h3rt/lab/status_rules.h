@@ -35,9 +35,4 @@ Predicates PredicatesOf(const Case& c);
 // One view a status, in the order of kStatuses.
 std::vector<StatusView> ViewsOf(const Predicates& p);
 
-// Findings about the verdicts that a record stores: E-EV-REF for evidence that is not there,
-// E-ORIGIN for modelled or imported evidence, E-STATUS-EVIDENCE for a verdict that is not what the
-// evidence says. Stale evidence is no finding here.
-void CheckVerdicts(const Case& c, std::string_view file, int64_t line, Findings& findings);
-
 }  // namespace h3rt::lab
