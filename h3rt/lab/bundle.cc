@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "h3rt-lab-bundle/1";
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMostRawBytes = int64_t{64} << 20;  // of a blob
 
 // A folder of its own that goes with it.
 struct TemporaryFolder {
@@ -137,7 +137,7 @@ std::optional<NewEvidence> ReadPiece(const std::string& name, std::string_view t
     if (stream == entries.end() ||
         stream->second.size() != static_cast<uint64_t>(IntAt(blob, "bytes"))) {
       refusal.Add("its blob " + TextAt(blob, "name") + " is not there", name);
-    } else if (raw > kMostBytes || !Inflate(stream->second, static_cast<uint64_t>(raw)).ok()) {
+    } else if (raw > kMostRawBytes || !Inflate(stream->second, static_cast<uint64_t>(raw)).ok()) {
       refusal.Add("its blob " + TextAt(blob, "name") + " does not inflate", name);
     } else {
       used.insert(stream->first);

@@ -9,6 +9,7 @@
 
 #include "h3rt/base/file.h"
 #include "tests/fuzz/entries.h"
+#include "tests/fuzz/lab_entries.h"
 
 namespace h3rt {
 namespace {
@@ -37,6 +38,16 @@ void RunCorpus(const std::string& name, const Entry& entry, size_t at_least) {
 TEST(FuzzCorpus, Safetensors) { RunCorpus("safetensors", FuzzSafetensors, 30); }
 
 TEST(FuzzCorpus, Config) { RunCorpus("config", FuzzConfig, 20); }
+
+TEST(FuzzCorpus, PtxasLog) { RunCorpus("lab_ptxaslog", FuzzPtxasLog, 8); }
+
+TEST(FuzzCorpus, SanitizerLog) { RunCorpus("lab_sanitizerlog", FuzzSanitizerLog, 8); }
+
+TEST(FuzzCorpus, NcuCsv) { RunCorpus("lab_ncucsv", FuzzNcuCsv, 8); }
+
+TEST(FuzzCorpus, Bundle) { RunCorpus("lab_bundle", FuzzBundle, 8); }
+
+TEST(FuzzCorpus, Cubin) { RunCorpus("lab_cubin", FuzzCubin, 5); }
 
 }  // namespace
 }  // namespace h3rt

@@ -1,0 +1,17 @@
+// The bodies of the laboratory's fuzz targets, shared with the test that runs the corpus.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace h3rt {
+
+// Each reads `bytes` as its form and aborts when what was accepted breaks a promise of the reader,
+// or when what was refused has no finding. True when it was accepted.
+bool FuzzPtxasLog(std::span<const std::byte> bytes);
+bool FuzzSanitizerLog(std::span<const std::byte> bytes);
+bool FuzzNcuCsv(std::span<const std::byte> bytes);
+bool FuzzBundle(std::span<const std::byte> bytes);
+bool FuzzCubin(std::span<const std::byte> bytes);
+
+}  // namespace h3rt
