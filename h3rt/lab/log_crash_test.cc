@@ -53,7 +53,9 @@ ssize_t write(int fd, const void* bytes, size_t size) {
   }
   return ::syscall(SYS_write, fd, bytes, size);
 }
-int fsync(int fd) { return Meets() ? -1 : static_cast<int>(::syscall(SYS_fsync, fd)); }
+// A killed process loses nothing that it handed to the kernel, so nothing has to reach the disk
+// here.
+int fsync(int) { return Meets() ? -1 : 0; }
 int rename(const char* from, const char* to) noexcept {
   return Meets() ? -1 : static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
