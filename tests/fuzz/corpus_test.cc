@@ -47,6 +47,12 @@ TEST(FuzzCorpus, NcuCsv) { RunCorpus("lab_ncucsv", FuzzNcuCsv, 8); }
 
 TEST(FuzzCorpus, Bundle) { RunCorpus("lab_bundle", FuzzBundle, 8); }
 
+TEST(FuzzCorpus, LabLog) { RunCorpus("lab_log", FuzzLog, 20); }
+
+TEST(FuzzCorpus, SeedPage) { RunCorpus("lab_seedpage", FuzzSeedPage, 14); }
+
+TEST(FuzzCorpus, SeedLog) { RunCorpus("lab_seedlog", FuzzSeedLog, 8); }
+
 TEST(FuzzCorpus, Cubin) { RunCorpus("lab_cubin", FuzzCubin, 5); }
 
 }  // namespace

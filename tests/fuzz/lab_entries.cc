@@ -1,11 +1,15 @@
 #include "tests/fuzz/lab_entries.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "h3rt/base/check.h"
 #include "h3rt/lab/cubin.h"
 #include "h3rt/lab/harness.h"
 #include "h3rt/lab/import.h"
+#include "h3rt/lab/log.h"
 
 namespace h3rt {
 namespace {
@@ -23,7 +27,80 @@ bool Accepted(const lab::Findings& findings) {
   return findings.errors() == 0;
 }
 
+constexpr char kNow[] = "2026-12-01T00:00:00.000000000Z";
+
+// What was read is what stands there, and its own HEAD goes with it.
+bool CheckLog(std::string_view text) {
+  lab::Findings ignored;
+  const lab::Log log = lab::ParseLog(text, std::nullopt, kNow, ignored);
+  std::string again;
+  for (const lab::LogEntry& entry : log.entries) {
+    again += lab::CanonicalText(entry.json) + "\n";
+    H3RT_CHECK(entry.end == static_cast<int64_t>(again.size()));
+  }
+  H3RT_CHECK(text.substr(0, static_cast<size_t>(log.bytes)) == again);
+  if (log.entries.empty()) return false;
+  const lab::Doc head = {
+      {"bytes", log.bytes}, {"hash", log.head_hash}, {"seq", log.entries.size()}};
+  const std::string line = lab::CanonicalText(head) + "\n";
+  H3RT_CHECK(lab::ParseHead(line) == head);
+  lab::Findings findings;
+  const lab::Log with_head = lab::ParseLog(text, line, kNow, findings);
+  H3RT_CHECK(with_head.entries.size() == log.entries.size());
+  lab::VerifyAgainst(with_head, head, "fuzz", ignored);
+  return Accepted(findings);
+}
+
+// The same lines with seq, prev and hash as they have to be.
+std::string MadeRight(std::string_view text) {
+  std::string out;
+  std::string prev(64, '0');
+  int64_t seq = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lab::Findings ignored;
+    std::optional<lab::Doc> entry = lab::ParseDocument(text.substr(0, end), "fuzz", 1, ignored);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!entry || !entry->is_object()) continue;
+    (*entry)["seq"] = ++seq;
+    (*entry)["prev"] = prev;
+    prev = lab::LogHash(*entry);
+    (*entry)["hash"] = prev;
+    out += lab::CanonicalText(*entry) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
+
+bool FuzzLog(std::span<const std::byte> bytes) {
+  CheckLog(MadeRight(TextOf(bytes)));
+  return CheckLog(TextOf(bytes));
+}
+
+bool FuzzSeedPage(std::span<const std::byte> bytes) {
+  lab::Findings findings;
+  const lab::SeedPage page = lab::ParseSeedPage(TextOf(bytes), "fuzz", findings);
+  const bool accepted = Accepted(findings);
+  int64_t rows = 0;
+  for (const auto& [status, count] : page.counted) rows += count;
+  H3RT_CHECK(rows == static_cast<int64_t>(page.rows.size()));
+  H3RT_CHECK(!accepted || page.printed_total == rows);
+  for (const lab::SeedRow& row : page.rows) {
+    H3RT_CHECK(lab::IsId(row.id) && row.line > 0 && !row.evidence.empty());
+  }
+  return accepted;
+}
+
+bool FuzzSeedLog(std::span<const std::byte> bytes) {
+  lab::Findings findings;
+  const auto entries = lab::ParseSeedLog(TextOf(bytes), "fuzz", findings);
+  const bool accepted = Accepted(findings);
+  H3RT_CHECK(lab::WhyNotPrefix(entries, entries).empty());
+  H3RT_CHECK(lab::WhyNotPrefix({}, entries).empty());
+  H3RT_CHECK(!accepted || !entries.empty());
+  return accepted;
+}
 
 bool FuzzPtxasLog(std::span<const std::byte> bytes) {
   lab::Findings findings;

@@ -13,5 +13,10 @@ bool FuzzSanitizerLog(std::span<const std::byte> bytes);
 bool FuzzNcuCsv(std::span<const std::byte> bytes);
 bool FuzzBundle(std::span<const std::byte> bytes);
 bool FuzzCubin(std::span<const std::byte> bytes);
+// The log is read as it is, and once more with its chain made right, so that what is behind the
+// hash is reached.
+bool FuzzLog(std::span<const std::byte> bytes);
+bool FuzzSeedPage(std::span<const std::byte> bytes);
+bool FuzzSeedLog(std::span<const std::byte> bytes);
 
 }  // namespace h3rt
