@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "h3rt/base/file.h"
+#include "h3rt/lab/environment.h"
 #include "h3rt/lab/gpu.h"
 #include "h3rt/lab/harness_run.h"
 #include "h3rt/lab/inputs.h"
@@ -43,13 +46,20 @@ Experiment Fake() {
 }
 
 Doc Environment() {
-  return {{"class", {{"device", "NVIDIA H200"}}},
-          {"instance", {{"boot_id_sha256", std::string(64, 'a')}}}};
+  Doc environment = HostEnvironment();
+  environment["class"]["device"] = "NVIDIA H200";
+  return environment;
+}
+
+int64_t NowUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 Doc Answer(const Doc& result) {
   return {{"ok", true},         {"result", result},           {"environment", Environment()},
-          {"target", "sm_90a"}, {"pid", int64_t{::getpid()}}, {"start_us", 1}};
+          {"target", "sm_90a"}, {"pid", int64_t{::getpid()}}, {"start_us", NowUs()}};
 }
 
 // What the child of a test answers, by its task and by the mode that the test asks for. Runs in a
@@ -72,9 +82,26 @@ TEST(HarnessFakeChild, DISABLED_Main) {
               {"code", static_cast<int64_t>(code)},
               {"message", "CUDA failed while allocating"}};
   } else if (task == "parity") {
+    Doc one = {{"workload", "toy"}, {"level", "toy"}, {"checkpoint", "y"}};
+    for (const char* name : {"seed", "mismatches", "max_abs_e9", "rel_l2_e9", "max_ulp",
+                             "nan_actual", "nan_expected", "unwritten", "guard_faults"}) {
+      one[name] = 0;
+    }
+    for (const char* name : {"first_index", "first_actual_bits", "first_expected_bits"}) {
+      one[name] = nullptr;
+    }
+    one["elements"] = 16;
+    one["inputs_unchanged"] = true;
     answer = Answer({{"reference", TextAt(request, "against")},
+                     {"mode", "bitwise"},
+                     {"bound_e9", nullptr},
+                     {"expected", "match"},
+                     {"cases", {one}},
                      {"comparator_selftest", ComparatorSelfTest()},
-                     {"repeat_exact", IntAt(request, "repeat_launches")}});
+                     {"repeat_exact",
+                      {{"workload", "canonical"},
+                       {"launches", IntAt(request, "repeat_launches")},
+                       {"distinct_digests", 1}}}});
   } else if (task == "time") {
     std::vector<Sample> samples;
     for (uint16_t quad = 0; quad < 4; ++quad) {
@@ -92,7 +119,14 @@ TEST(HarnessFakeChild, DISABLED_Main) {
                      {"tick_ns", 32},
                      {"warmups", 5},
                      {"copy_bytes_per_s", 4000000000000 + IntAt(request, "process")},
-                     {"audits", {{"poison_left", 0}}}});
+                     {"audits",
+                      {{"same_input_ratio_e9", 1000000000},
+                       {"seed_ratio_e9", 1000000000},
+                       {"output_digests_ok", true},
+                       {"inputs_unchanged", true},
+                       {"poison_left", 0},
+                       {"wall_ns", 2000},
+                       {"event_ns", 1900}}}});
   } else if (task == "launch") {
     answer = Answer(
         {{"kernels", {{{"symbol", "fake_fast_kernel"}, {"launches", 2}}}}, {"error", nullptr}});
@@ -101,6 +135,12 @@ TEST(HarnessFakeChild, DISABLED_Main) {
   }
   ASSERT_TRUE(WriteFileAtomically(file + kAnswerSuffix, CanonicalText(answer)).ok());
 }
+
+constexpr char kFakeNcu[] =
+    "while [ \"$1\" != --kernel-name ]; do shift; done; shift; shift\n"
+    "\"$@\" >/dev/null\n"
+    "echo '\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"'\n"
+    "echo '\"0\",\"fake_fast_kernel\",\"gpu__time_duration.sum\",\"us\",\"3,700.5\"'\n";
 
 class HarnessTest : public ::testing::Test {
  protected:
@@ -163,8 +203,8 @@ TEST_F(HarnessTest, CorrectGivesParityAndEverySanitizerWithItsControl) {
   EXPECT_EQ(parity["target"], "sm_90a");
   EXPECT_EQ(parity["vid"], "fast");
   EXPECT_EQ(parity["word"], "executed");
-  EXPECT_EQ(parity["environment"], Environment());
-  EXPECT_EQ(parity["body"]["repeat_exact"], 1000);
+  EXPECT_EQ(parity["environment"]["class"]["device"], "NVIDIA H200");
+  EXPECT_EQ(parity["body"]["repeat_exact"]["launches"], 1000);
   EXPECT_FALSE(parity["body"].contains("comparator_selftest"));
   EXPECT_THAT(evidence[0].blobs.at("comparator_selftest"), HasSubstr("\"nan\":true"));
   EXPECT_TRUE(IsDigest(parity["subject"]["source_digest"].get<std::string>()));
@@ -208,6 +248,31 @@ TEST_F(HarnessTest, IsolatedPacksTheSamplesOfFreshProcesses) {
   EXPECT_EQ(envelope["workload"]["dtypes"], (Doc{{"x", "bf16"}, {"y", "f32"}}));
   EXPECT_EQ(envelope["workload"]["input_sha256"].size(), 1u);
   EXPECT_TRUE(envelope["subject"]["baseline"].is_object());
+}
+
+// Written, read back, and checked as any evidence of the store is.
+TEST_F(HarnessTest, EverythingItPacksPassesTheValidator) {
+  programs_.profiler = Script("ncu", kFakeNcu);
+  Findings findings;
+  const Doc policy = LoadPolicy({H3RT_SOURCE_DIR}, findings).value();
+  std::vector<NewEvidence> all = Run("correct");
+  for (const char* kind : {"timing_pair", "profile"}) {
+    for (NewEvidence& evidence : Run("isolated", kind)) all.push_back(std::move(evidence));
+  }
+  ::setenv("H3RT_FAKE_CHILD", "silent", 1);
+  for (NewEvidence& evidence : Run("correct", "parity")) all.push_back(std::move(evidence));
+  ASSERT_EQ(all.size(), 8u);
+  for (const NewEvidence& evidence : all) {
+    const auto digest = WriteEvidence(store_, evidence);
+    ASSERT_TRUE(digest.ok()) << MessageOf(digest.status());
+  }
+  const auto loaded = LoadEvidence(store_, findings);
+  EXPECT_EQ(loaded.size(), 8u);
+  for (const auto& [digest, evidence] : loaded) {
+    ValidateEvidence(store_, evidence, policy, findings);
+    RecomputeEvidence(store_, evidence, findings);
+  }
+  for (const Finding& finding : findings.Sorted()) ADD_FAILURE() << Findings::ToText(finding);
 }
 
 TEST_F(HarnessTest, WhatEndsBadlyIsFailureEvidence) {
@@ -259,12 +324,7 @@ TEST_F(HarnessTest, UnknownVariantsAndTheBaselineItselfAreRefused) {
 }
 
 TEST_F(HarnessTest, ProfilesKeepMetricsAndReport) {
-  programs_.profiler =
-      Script("ncu",
-             "while [ \"$1\" != --kernel-name ]; do shift; done; shift; shift\n"
-             "\"$@\" >/dev/null\n"
-             "echo '\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"'\n"
-             "echo '\"0\",\"fake_fast_kernel\",\"gpu__time_duration.sum\",\"us\",\"3,700.5\"'\n");
+  programs_.profiler = Script("ncu", kFakeNcu);
   const std::vector<NewEvidence> evidence = Run("isolated", "profile");
   ASSERT_EQ(evidence.size(), 1u);
   const Doc& body = evidence[0].envelope["body"];
