@@ -143,17 +143,19 @@ absl::Status Write(const Store& store, const Log& log, Change change, Registry r
                    const std::string& now) {
   Doc& entry = change.entry;
   H3RT_RETURN_IF_ERROR(Apply(std::move(change.records), registry, entry));
-  const bool writes = !entry["records"].empty();
+  const bool named = !log.entries.empty() && !At(log.entries.back().json, "registry").is_null();
+  entry["registry"] = named ? At(log.entries.back().json, "registry") : Doc();
+  bool writes = !entry["records"].empty();
+  Findings findings;
+  if (const std::optional<Doc> policy = LoadPolicy(store, findings)) {
+    const std::string digest = DigestOf(*policy);
+    writes = writes || (named && TextAt(registry.header, "policy_digest") != digest);
+    registry.header["policy_digest"] = digest;
+  }
   std::string text;
   if (writes) {
-    Findings findings;
-    if (const std::optional<Doc> policy = LoadPolicy(store, findings)) {
-      registry.header["policy_digest"] = DigestOf(*policy);
-    }
     text = RegistryText(registry);
     entry["registry"] = DigestOfText(text);
-  } else {
-    entry["registry"] = log.entries.empty() ? Doc() : At(log.entries.back().json, "registry");
   }
   if (At(entry, "commit_parent").is_null()) entry["commit_parent"] = CheckedOutCommit(store);
   H3RT_ASSIGN_OR_RETURN(const std::string line, EntryLine(entry, log, now));

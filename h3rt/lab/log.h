@@ -60,7 +60,8 @@ void CheckEntry(const Doc& entry, int64_t line, Findings& findings);
 // will have, and gives the records it writes (whole, digests are set here) and the entry (its
 // `records`, seq, prev, ts and hash are set here). Order: the new registry under a temporary name,
 // the log line, fsync, HEAD, the rename. A crash anywhere is finished or undone by the next reader
-// (Recover). kAborted when another writer holds the lock. Returns the seq.
+// (Recover). kAborted when another writer holds the lock. Returns the seq. The first change of a
+// store is preceded by the genesis entry; the header's policy_digest follows the policy file.
 struct Change {
   Doc entry;
   std::vector<Doc> records = {};

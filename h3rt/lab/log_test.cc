@@ -439,6 +439,21 @@ TEST_F(LogTest, CommitWritesRecordsByIdWithTheirDigestsInTheEntry) {
   EXPECT_EQ(findings.errors(), 0);
 }
 
+TEST_F(LogTest, TheHeaderFollowsThePolicyAlsoWithoutRecords) {
+  Write(kPolicyFile, "{\"version\":1}");
+  Fill(1);
+  const auto policy = [&] {
+    Findings findings;
+    return TextAt(LoadRegistry(store_, findings)->header, "policy_digest");
+  };
+  EXPECT_EQ(policy(), DigestOf({{"version", 1}}));
+  Write(kPolicyFile, "{\"version\":2}");
+  ASSERT_TRUE(Add({}, EmptyEntry("decision", "Another policy")).ok());
+  EXPECT_EQ(policy(), DigestOf({{"version", 2}}));
+  EXPECT_EQ(TextAt(Doc::parse(Lines(Read(kLogFile)).back()), "registry"),
+            DigestOfText(Read(kRegistryFile)));
+}
+
 TEST_F(LogTest, WhatCannotBeWrittenLeavesEverythingAsItWas) {
   Fill(1);
   const std::string log = Read(kLogFile);
