@@ -11,12 +11,11 @@ bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 
 // What makes a number a measurement.
 constexpr std::string_view kUnits[] = {
-    "%",         "ppm",       "ppb",     "x",     "\xc3\x97", "ps",      "ns",     "us",
-    "\xc2\xb5s", "\xce\xbcs", "ms",      "s",     "sec",      "seconds", "second", "min",
-    "minutes",   "h",         "B",       "KB",    "MB",       "GB",      "TB",     "KiB",
-    "MiB",       "GiB",       "TiB",     "kB",    "Hz",       "kHz",     "MHz",    "GHz",
-    "W",         "mW",        "J",       "FLOPS", "GFLOP",    "TFLOP",   "GFLOPS", "TFLOPS",
-    "TOPS",      "times",     "percent", "bytes", "cycles",   "fps"};
+    "%",         "ppm",    "ppb",  "x",     "\xc3\x97", "ps",     "ns",     "us",      "\xc2\xb5s",
+    "\xce\xbcs", "ms",     "s",    "sec",   "seconds",  "second", "min",    "minutes", "KB",
+    "MB",        "GB",     "TB",   "KiB",   "MiB",      "GiB",    "TiB",    "kB",      "Hz",
+    "kHz",       "MHz",    "GHz",  "W",     "mW",       "J",      "FLOPS",  "GFLOP",   "TFLOP",
+    "GFLOPS",    "TFLOPS", "TOPS", "times", "percent",  "bytes",  "cycles", "fps"};
 
 // The unit that a text begins with, after at most one space; empty when there is none.
 std::string_view UnitAt(std::string_view text) {

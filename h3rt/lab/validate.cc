@@ -256,24 +256,39 @@ class WholeCheck {
       }
     }
     for (const Record& record : registry_.records) {
-      const std::string status = TextAt(record.json, "status");
-      const std::string stale = StaleReason(record);
-      const bool accepted = status == "production_accepted";
       Verdicts(record);
-      if (!stale.empty()) {
-        Add(accepted ? "W-STALE" : "W-AGED", record, "/gates", record.id() + ": " + stale);
-        continue;  // a status stays when its evidence ages
+      const std::string status = TextAt(record.json, "status");
+      std::string missing_then, missing_now, strongest;
+      for (const StatusView& view : PermittedStatuses(CaseOf(record, AsMade(record)))) {
+        if (view.status == status) missing_then = view.first_missing;
       }
       for (const StatusView& view : PermittedStatuses(CaseOf(record, freshness_))) {
-        if (view.status == status && !view.permitted) {
-          Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + view.first_missing);
-        }
-        if (view.strongest && status == "incomplete" && view.status != status &&
-            explained.count(record.id()) == 0) {
-          Add("W-UNDERCLAIM", record, "/status", "the evidence permits " + view.status);
-        }
+        if (view.status == status) missing_now = view.first_missing;
+        if (view.strongest) strongest = view.status;
+      }
+      if (!missing_then.empty()) {
+        Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + missing_then);
+      }
+      // A status stays when its evidence ages.
+      const std::string stale = StaleReason(record);
+      if (!stale.empty() || (missing_then.empty() && !missing_now.empty())) {
+        Add(status == "production_accepted" ? "W-STALE" : "W-AGED", record, "/status",
+            status +
+                " rests on evidence of other sources: " + (stale.empty() ? missing_now : stale));
+      } else if (status == "incomplete" && strongest != status &&
+                 explained.count(record.id()) == 0) {
+        Add("W-UNDERCLAIM", record, "/status", "the evidence permits " + strongest);
       }
     }
+  }
+
+  // Freshness as it was when the evidence was made.
+  static std::map<std::string, Freshness> AsMade(const Record& record) {
+    std::map<std::string, Freshness> fresh;
+    for (const Doc& cited : At(record.json, "evidence")) {
+      fresh[TextAt(cited, "sha256")].stale = false;
+    }
+    return fresh;
   }
 
   // A stored verdict is what the policy says of the evidence, not what somebody wrote.
@@ -283,10 +298,7 @@ class WholeCheck {
       return;
     }
     // Whether the evidence carried it, not whether it still does.
-    std::map<std::string, Freshness> fresh;
-    for (const Doc& cited : At(record.json, "evidence")) {
-      fresh[TextAt(cited, "sha256")].stale = false;
-    }
+    const std::map<std::string, Freshness> fresh = AsMade(record);
     const Case c = CaseOf(record, fresh);
     for (const char* gate : kGates) {
       for (const Doc& stored : At(gates, gate)) {

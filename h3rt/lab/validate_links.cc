@@ -275,10 +275,14 @@ class LinkCheck {
       }
       if (TextAt(cited, "role") == "result") results_[digest].push_back(&record);
       const std::string owner = TextAt(it->second.json, "experiment");
-      const bool shared = owner == TextAt(relations, "duplicate_of") ||
-                          Holds(At(relations, "shares_evidence_with"), owner);
+      const Record* other = Find(owner);
+      // A reference may be anybody's, and what two call their own result is told below.
+      const bool allowed = owner == record.id() || TextAt(cited, "role") == "reference" ||
+                           owner == TextAt(relations, "duplicate_of") ||
+                           Holds(At(relations, "shares_evidence_with"), owner) ||
+                           (other != nullptr && Cites(other->json, digest));
       const std::string vid = TextAt(cited, "vid");
-      if (owner != record.id() && !shared && Find(owner) != nullptr) {
+      if (!allowed && other != nullptr) {
         Add("E-EV-REF", record, here, digest + " is evidence of " + owner);
       } else if (!vid.empty() && vid != TextAt(it->second.json, "vid")) {
         Add("E-EV-REF", record, here + "/vid",
@@ -294,17 +298,21 @@ class LinkCheck {
     }
   }
 
+  static bool Cites(const Doc& record, std::string_view digest) {
+    const Doc& list = At(record, "evidence");
+    return std::any_of(list.begin(), list.end(),
+                       [&](const Doc& cited) { return TextAt(cited, "sha256") == digest; });
+  }
+
   void Verdicts(const Record& record) {
-    const Doc& list = At(record.json, "evidence");
     for (const char* gate : kGates) {
       for (const Doc& verdict : At(At(record.json, "gates"), gate)) {
         for (const Doc& digest : At(verdict, "evidence")) {
           const std::string text = digest.is_string() ? digest.get<std::string>() : "";
           const std::string here = std::string("/gates/") + gate;
-          const bool cited = std::any_of(list.begin(), list.end(), [&](const Doc& entry) {
-            return TextAt(entry, "sha256") == text;
-          });
-          if (!cited) Add("E-EV-REF", record, here, text + " is not in the record's evidence");
+          if (!Cites(record.json, text)) {
+            Add("E-EV-REF", record, here, text + " is not in the record's evidence");
+          }
           const auto it = evidence_->find(text);
           if (it == evidence_->end()) continue;
           const std::string origin = TextAt(it->second.json, "origin");
