@@ -218,7 +218,7 @@ class Run {
               {"commit", TextOrNull(stamp.commit)},
               {"dirty_digest", TextOrNull(stamp.dirty_digest)},
               {"policy_digest", TextOrNull(request_.policy_digest)}}},
-            {"plan", request_.plan},
+            {"plan", nullptr},
             {"blobs", Doc::array()}};
   }
 
@@ -417,6 +417,7 @@ class Run {
     NewEvidence evidence{Envelope("timing_pair", children.front(), children.back()),
                          {{"samples", packed}}};
     evidence.envelope["subject"]["baseline"] = Subject(*baseline_);
+    evidence.envelope["plan"] = request_.plan;
     evidence.envelope["workload"] = WorkloadDoc(workload, digests);
     evidence.envelope["body"] = {
         {"design", "abba"},
