@@ -148,6 +148,7 @@ class HarnessTest : public ::testing::Test {
     folder_ = testing::TempDir() + "/harness" + std::to_string(::getpid()) +
               testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);
+    store_.root = folder_;
     programs_.child = {std::filesystem::read_symlink("/proc/self/exe").string(),
                        "--gtest_filter=HarnessFakeChild.DISABLED_Main",
                        "--gtest_also_run_disabled_tests"};
@@ -189,7 +190,7 @@ class HarnessTest : public ::testing::Test {
 
   std::string folder_;
   HarnessPrograms programs_;
-  Store store_{folder_};
+  Store store_;
   Experiment experiment_ = Fake();
   RunRequest request_;
   CancelToken cancel_;
