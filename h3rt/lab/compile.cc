@@ -471,9 +471,8 @@ absl::StatusOr<std::vector<NewEvidence>> RunBuildGate(const Store& store,
 
 Recompile NvccRecompile(const Store& store) {
   if (!FindCudaProgram("nvcc")) return nullptr;
-  using Digests = std::map<std::string, std::string>;
-  auto done = std::make_shared<std::map<std::string, absl::StatusOr<Digests>>>();
-  return [store, done](const Doc& envelope) -> absl::StatusOr<Digests> {
+  auto done = std::make_shared<std::map<std::string, absl::StatusOr<KernelCode>>>();
+  return [store, done](const Doc& envelope) -> absl::StatusOr<KernelCode> {
     const Doc& paths = At(At(envelope, "subject"), "source_paths");
     const std::string target = TextAt(envelope, "target");
     const std::string key = target + " " + paths.dump();
@@ -486,13 +485,11 @@ Recompile NvccRecompile(const Store& store) {
       if (fs::path(source).extension() == ".cu") subject.sources.push_back(source);
     }
     const absl::StatusOr<CompileRun> run = CompileArm(store, subject, {});
-    absl::StatusOr<Digests> result = Digests();
-    if (!run.ok()) {
-      result = run.status();
+    absl::StatusOr<KernelCode> result = KernelCode();
+    if (run.ok()) {
+      result = CodeOfKernels(run->cubin.kernels);
     } else {
-      for (const CubinKernel& kernel : run->cubin.kernels) {
-        (*result)[kernel.symbol] = kernel.code_sha256;
-      }
+      result = run.status();
     }
     done->emplace(key, result);
     return result;

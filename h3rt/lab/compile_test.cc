@@ -97,13 +97,29 @@ TEST(Cubin, CodeInsideAProgramIsFoundForItsTargetOnly) {
                   .ok());
   const auto found = KernelsOfProgram(path, "sm_90a");
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->size(), 2u);
+  EXPECT_EQ(found->size(), 4u) << "two symbols and their names";
+  EXPECT_EQ(found->at("x::open"), found->at("_ZN1x4openILi32EEEvPi"));
   const absl::StatusOr<Cubin> cubin = ParseCubin(bytes, "x");
   ASSERT_TRUE(cubin.ok());
   for (const CubinKernel& kernel : cubin->kernels) {
     EXPECT_EQ(found->at(kernel.symbol), kernel.code_sha256);
   }
   EXPECT_TRUE(KernelsOfProgram(path, "sm_121a")->empty());
+}
+
+TEST(Cubin, InstancesOfOneKernelHaveOneDigestTogether) {
+  CubinKernel one, two, other;
+  one.symbol = "_Z1kILi1EEvv";
+  one.code_sha256 = "aa";
+  two.symbol = "_Z1kILi2EEvv";
+  two.code_sha256 = "bb";
+  other = two;
+  other.code_sha256 = "cc";
+  const std::string both = CodeOfKernels({one, two}).at("k");
+  EXPECT_EQ(both, CodeOfKernels({two, one}).at("k"));
+  EXPECT_EQ(CodeOfKernels({one}).at("k"), "aa");
+  EXPECT_NE(both, "aa");
+  EXPECT_NE(both, CodeOfKernels({one, other}).at("k"));
 }
 
 TEST(Cubin, NamesLoseArgumentsAndTemplates) {

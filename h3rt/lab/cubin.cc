@@ -3,7 +3,7 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
-#include <cstring>
+#include <set>
 #include <span>
 
 #include "h3rt/base/file.h"
@@ -117,18 +117,32 @@ absl::StatusOr<Cubin> ParseCubin(std::string_view bytes, std::string_view where)
   return cubin;
 }
 
-absl::StatusOr<std::map<std::string, std::string>> KernelsOfProgram(const std::string& path,
-                                                                    std::string_view target) {
+KernelCode CodeOfKernels(const std::vector<CubinKernel>& kernels) {
+  KernelCode code;
+  std::map<std::string, std::set<std::string>> by_name;
+  for (const CubinKernel& kernel : kernels) {
+    code[kernel.symbol] = kernel.code_sha256;
+    by_name[KernelName(kernel.symbol)].insert(kernel.code_sha256);
+  }
+  for (const auto& [name, digests] : by_name) {
+    std::string all;
+    for (const std::string& digest : digests) all += digest + "\n";
+    code.emplace(name, digests.size() == 1 ? *digests.begin() : HexOf(all));
+  }
+  return code;
+}
+
+absl::StatusOr<KernelCode> KernelsOfProgram(const std::string& path, std::string_view target) {
   H3RT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, uint64_t{4} << 30));
-  std::map<std::string, std::string> kernels;
+  std::vector<CubinKernel> kernels;
   const std::string_view all = text;
   for (size_t at = all.find(kMagic, 1); at != std::string_view::npos;
        at = all.find(kMagic, at + kMagic.size())) {
     const absl::StatusOr<Cubin> cubin = ParseCubin(all.substr(at), path);
     if (!cubin.ok() || cubin->architecture != ArchitectureOf(target)) continue;
-    for (const CubinKernel& kernel : cubin->kernels) kernels[kernel.symbol] = kernel.code_sha256;
+    kernels.insert(kernels.end(), cubin->kernels.begin(), cubin->kernels.end());
   }
-  return kernels;
+  return CodeOfKernels(kernels);
 }
 
 int64_t ArchitectureOf(std::string_view target) {

@@ -25,10 +25,13 @@ struct Cubin {
 // kDataLoss for bytes that are no whole cubin.
 absl::StatusOr<Cubin> ParseCubin(std::string_view bytes, std::string_view where);
 
-// The cubins inside a program or object that was linked without compressing them, and the digest of
-// each kernel's code: (mangled) symbol -> SHA-256. Empty when it holds none for the target.
-absl::StatusOr<std::map<std::string, std::string>> KernelsOfProgram(const std::string& path,
-                                                                    std::string_view target);
+// Digests of machine code: mangled symbol -> SHA-256, and KernelName -> that of its only instance,
+// or the SHA-256 of the sorted digests of all.
+using KernelCode = std::map<std::string, std::string>;
+KernelCode CodeOfKernels(const std::vector<CubinKernel>& kernels);
+// Of the cubins inside a program or object that was linked without compressing them. Empty when it
+// holds none for the target. "/proc/self/exe" is this program.
+absl::StatusOr<KernelCode> KernelsOfProgram(const std::string& path, std::string_view target);
 
 // "90" of "sm_90a"; 0 for what is no target.
 int64_t ArchitectureOf(std::string_view target);
