@@ -165,7 +165,8 @@ absl::Status Write(const Store& store, const Log& log, Change change, Registry r
   if (writes && status.ok()) status = RenameFlushed(next, next);
   if (status.ok()) status = AppendLine(store.PathOf(kLogFile), line, log.bytes);
   if (!status.ok()) {
-    if (writes) ::unlink(next.c_str());
+    // What is left is undone, or finished when the line is there after all.
+    (void)RecoverLocked(store);
     return status;
   }
   H3RT_RETURN_IF_ERROR(WriteHead(store, entry, log.bytes + static_cast<int64_t>(line.size())));
