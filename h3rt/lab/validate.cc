@@ -258,13 +258,16 @@ class WholeCheck {
     for (const Record& record : registry_.records) {
       Verdicts(record);
       const std::string status = TextAt(record.json, "status");
-      std::string missing_then, missing_now, strongest;
-      for (const StatusView& view : PermittedStatuses(CaseOf(record, AsMade(record)))) {
-        if (view.status == status) missing_then = view.first_missing;
-      }
+      std::string missing_now, strongest;
       for (const StatusView& view : PermittedStatuses(CaseOf(record, freshness_))) {
         if (view.status == status) missing_now = view.first_missing;
         if (view.strongest) strongest = view.status;
+      }
+      std::string missing_then;  // when the evidence was made
+      if (!missing_now.empty()) {
+        for (const StatusView& view : PermittedStatuses(CaseOf(record, AsMade(record)))) {
+          if (view.status == status) missing_then = view.first_missing;
+        }
       }
       if (!missing_then.empty()) {
         Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + missing_then);
