@@ -166,7 +166,8 @@ class WholeCheck {
     for (auto entry = log_.entries.rbegin(); entry != log_.entries.rend(); ++entry) {
       const std::string wanted = TextAt(entry->json, "registry");
       if (wanted.empty()) continue;
-      const std::string found = DigestOfText(RegistryText(registry_));
+      const std::string found =
+          DigestOfText(ReadText(store_, kRegistryFile, findings_).value_or(""));
       if (found == wanted) return;
       findings_.Add({.code = "E-LOG-COVER",
                      .file = kRegistryFile,
