@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "h3rt/lab/stats.h"
@@ -15,6 +16,33 @@ constexpr double kConfidence = 0.95;
 constexpr int64_t kRepeats = 10000;
 constexpr uint64_t kSeedMask = (uint64_t{1} << 53) - 1;
 constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+
+// What a document holds of the statistics: integers of these names.
+constexpr std::pair<const char*, int64_t PairStatistics::*> kCounts[] = {
+    {"processes", &PairStatistics::processes},
+    {"quads", &PairStatistics::quads},
+    {"aa_quads", &PairStatistics::aa_quads},
+    {"samples_baseline", &PairStatistics::samples_baseline},
+    {"samples_candidate", &PairStatistics::samples_candidate},
+    {"discarded_baseline", &PairStatistics::discarded_baseline},
+    {"discarded_candidate", &PairStatistics::discarded_candidate}};
+constexpr std::tuple<const char*, double PairStatistics::*, double> kNumbers[] = {
+    {"baseline_p50_ps", &PairStatistics::baseline_p50_ps, 1},
+    {"baseline_p95_ps", &PairStatistics::baseline_p95_ps, 1},
+    {"candidate_p50_ps", &PairStatistics::candidate_p50_ps, 1},
+    {"candidate_p95_ps", &PairStatistics::candidate_p95_ps, 1},
+    {"baseline_cv_ppm", &PairStatistics::baseline_cv, 1e6},
+    {"candidate_cv_ppm", &PairStatistics::candidate_cv, 1e6},
+    {"robust_cv_ppm", &PairStatistics::robust_cv, 1e6},
+    {"lag1_e6", &PairStatistics::lag_one, 1e6},
+    {"drift_ppm", &PairStatistics::drift, 1e6}};
+constexpr std::pair<const char*, double PairStatistics::*> kGains[] = {
+    {"ratio_e9", &PairStatistics::log_gain}, {"aa_ratio_e9", &PairStatistics::aa_log_gain}};
+constexpr std::pair<const char*, Interval PairStatistics::*> kIntervals[] = {
+    {"ci", &PairStatistics::clustered},
+    {"exact", &PairStatistics::exact},
+    {"bootstrap", &PairStatistics::bootstrap},
+    {"aa", &PairStatistics::aa}};
 
 struct Quad {
   const Sample* slots[4] = {};
@@ -33,18 +61,10 @@ struct Process {
 
 double Deviation(std::span<const double> values) {
   if (values.size() < 2) return 0;
-  double sum = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / static_cast<double>(values.size());
+  const double mean = MeanOf(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
-double MeanOf(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 double CoefficientOfVariation(std::span<const double> values) {
@@ -288,35 +308,16 @@ PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_s
 
 Doc PairStatisticsDoc(const PairStatistics& statistics) {
   Doc doc = Doc::object();
-  doc["processes"] = statistics.processes;
-  doc["quads"] = statistics.quads;
-  doc["aa_quads"] = statistics.aa_quads;
-  doc["samples_baseline"] = statistics.samples_baseline;
-  doc["samples_candidate"] = statistics.samples_candidate;
-  doc["discarded_baseline"] = statistics.discarded_baseline;
-  doc["discarded_candidate"] = statistics.discarded_candidate;
-  doc["ratio_e9"] = Ratio(statistics.log_gain);
-  doc["ci_lo_e9"] = RatioBound(statistics.clustered.low);
-  doc["ci_hi_e9"] = RatioBound(statistics.clustered.high);
-  doc["exact_lo_e9"] = RatioBound(statistics.exact.low);
-  doc["exact_hi_e9"] = RatioBound(statistics.exact.high);
-  doc["bootstrap_lo_e9"] = RatioBound(statistics.bootstrap.low);
-  doc["bootstrap_hi_e9"] = RatioBound(statistics.bootstrap.high);
+  for (const auto& [key, member] : kCounts) doc[key] = statistics.*member;
+  for (const auto& [key, member, scale] : kNumbers) doc[key] = Rounded(statistics.*member * scale);
+  for (const auto& [key, member] : kGains) doc[key] = Ratio(statistics.*member);
+  for (const auto& [key, member] : kIntervals) {
+    doc[std::string(key) + "_lo_e9"] = RatioBound((statistics.*member).low);
+    doc[std::string(key) + "_hi_e9"] = RatioBound((statistics.*member).high);
+  }
   doc["bootstrap_repeats"] = kRepeats;
   doc["bootstrap_seed"] = statistics.bootstrap_seed;
-  doc["baseline_p50_ps"] = Rounded(statistics.baseline_p50_ps);
-  doc["baseline_p95_ps"] = Rounded(statistics.baseline_p95_ps);
-  doc["candidate_p50_ps"] = Rounded(statistics.candidate_p50_ps);
-  doc["candidate_p95_ps"] = Rounded(statistics.candidate_p95_ps);
-  doc["baseline_cv_ppm"] = Rounded(statistics.baseline_cv * 1e6);
-  doc["candidate_cv_ppm"] = Rounded(statistics.candidate_cv * 1e6);
-  doc["robust_cv_ppm"] = Rounded(statistics.robust_cv * 1e6);
-  doc["lag1_e6"] = Rounded(statistics.lag_one * 1e6);
-  doc["drift_ppm"] = Rounded(statistics.drift * 1e6);
   doc["order_effect_ppm"] = Rounded(PartsOfLog(statistics.order_effect) * 1e6);
-  doc["aa_ratio_e9"] = Ratio(statistics.aa_log_gain);
-  doc["aa_lo_e9"] = RatioBound(statistics.aa.low);
-  doc["aa_hi_e9"] = RatioBound(statistics.aa.high);
   doc["mde_e9"] = Parts(PartsOfLog(statistics.mde), 1e9);
   doc["gain_ps"] = Rounded(Saving(statistics, statistics.log_gain, 1) * 1000);
   Doc each = Doc::array();
@@ -327,33 +328,17 @@ Doc PairStatisticsDoc(const PairStatistics& statistics) {
 
 PairStatistics PairStatisticsOf(const Doc& document) {
   PairStatistics s;
-  s.processes = IntAt(document, "processes");
-  s.quads = IntAt(document, "quads");
-  s.aa_quads = IntAt(document, "aa_quads");
-  s.samples_baseline = IntAt(document, "samples_baseline");
-  s.samples_candidate = IntAt(document, "samples_candidate");
-  s.discarded_baseline = IntAt(document, "discarded_baseline");
-  s.discarded_candidate = IntAt(document, "discarded_candidate");
+  for (const auto& [key, member] : kCounts) s.*member = IntAt(document, key);
+  for (const auto& [key, member, scale] : kNumbers) {
+    s.*member = static_cast<double>(IntAt(document, key)) / scale;
+  }
+  for (const auto& [key, member] : kGains) s.*member = LogOf(At(document, key), 0);
+  for (const auto& [key, member] : kIntervals) {
+    s.*member = {LogOf(At(document, std::string(key) + "_lo_e9"), -kInfinity),
+                 LogOf(At(document, std::string(key) + "_hi_e9"), kInfinity)};
+  }
   s.bootstrap_seed = static_cast<uint64_t>(IntAt(document, "bootstrap_seed"));
-  auto interval = [&](const char* low, const char* high) {
-    return Interval{LogOf(At(document, low), -kInfinity), LogOf(At(document, high), kInfinity)};
-  };
-  s.log_gain = LogOf(At(document, "ratio_e9"), 0);
-  s.clustered = interval("ci_lo_e9", "ci_hi_e9");
-  s.exact = interval("exact_lo_e9", "exact_hi_e9");
-  s.bootstrap = interval("bootstrap_lo_e9", "bootstrap_hi_e9");
-  s.baseline_p50_ps = static_cast<double>(IntAt(document, "baseline_p50_ps"));
-  s.baseline_p95_ps = static_cast<double>(IntAt(document, "baseline_p95_ps"));
-  s.candidate_p50_ps = static_cast<double>(IntAt(document, "candidate_p50_ps"));
-  s.candidate_p95_ps = static_cast<double>(IntAt(document, "candidate_p95_ps"));
-  s.baseline_cv = static_cast<double>(IntAt(document, "baseline_cv_ppm")) / 1e6;
-  s.candidate_cv = static_cast<double>(IntAt(document, "candidate_cv_ppm")) / 1e6;
-  s.robust_cv = static_cast<double>(IntAt(document, "robust_cv_ppm")) / 1e6;
-  s.lag_one = static_cast<double>(IntAt(document, "lag1_e6")) / 1e6;
-  s.drift = static_cast<double>(IntAt(document, "drift_ppm")) / 1e6;
   s.order_effect = PlainLog(1 + static_cast<double>(IntAt(document, "order_effect_ppm")) / 1e6);
-  s.aa_log_gain = LogOf(At(document, "aa_ratio_e9"), 0);
-  s.aa = interval("aa_lo_e9", "aa_hi_e9");
   s.mde = PlainLog(1 + PartOf(At(document, "mde_e9"), 1e9));
   for (const Doc& ratio : At(document, "process_ratio_e9")) {
     s.process_log_gain.push_back(LogOf(ratio, 0));

@@ -38,6 +38,18 @@ TEST(Simulate, IsDeterministicInItsSeed) {
   EXPECT_NE(one, PackSamples(Simulate({.noise = Noise::kAll}, 6)));
 }
 
+TEST(Simulate, GivesTheSameIntegersOnEveryMachine) {
+  // No libm, no fused operations: compilers and processors must not matter to a single bit.
+  const std::vector<Sample> samples =
+      Simulate({.noise = Noise::kAll, .effect = 0.01, .process_sd = 0.003}, 12345);
+  EXPECT_EQ(DigestOfText(PackSamples(samples)),
+            "7adbc6bd678c1af03dc2af8cc11bd6d0e343a33df157424224be43ae5956a616");
+  EXPECT_EQ(DigestOf(PairStatisticsDoc(AnalysePair(samples, 77))),
+            "79c2042b4e76592f313042e224adcf6ebd81e3e8dc963a9b40893a3714165ed6");
+  EXPECT_EQ(DigestOf(SingleStatisticsDoc(samples)),
+            "9d8555602d05f3ef39e617cb01ed6a73deee76fb42416d69fa424577d7c92c5a");
+}
+
 TEST(Simulate, OrdersTheArmsAsAsked) {
   const auto arms = [](Order order) {
     std::string text;

@@ -29,12 +29,6 @@ uint64_t GetBytes(std::string_view text, size_t at, int bytes) {
   return value;
 }
 
-double MeanOf(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 // The continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method.
 double BetaFraction(double a, double b, double x) {
   constexpr double kTiny = 1e-300;
@@ -175,6 +169,12 @@ std::vector<Sample> UnpackSamples(std::string_view packed, std::string& reason) 
     samples.push_back(sample);
   }
   return samples;
+}
+
+double MeanOf(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 double Quantile(std::vector<double> values, double q) {

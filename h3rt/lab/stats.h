@@ -31,6 +31,7 @@ double PlainExp(double value);
 // splitmix64: the next value of a state.
 uint64_t NextRandom(uint64_t& state);
 
+double MeanOf(std::span<const double> values);  // 0 of none
 double Median(std::vector<double> values);
 // Linear interpolation between order statistics, q in [0, 1].
 double Quantile(std::vector<double> values, double q);

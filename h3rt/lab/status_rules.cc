@@ -9,7 +9,7 @@
 namespace h3rt::lab {
 namespace {
 
-constexpr size_t kBuild = 0, kCorrect = 1, kIsolated = 2, kGateCount = std::size(kGates);
+constexpr size_t kCorrect = 1, kIsolated = 2, kGateCount = std::size(kGates);
 // Precedence of what can be said; production_accepted excludes a quality fail by itself.
 constexpr const char* kStrongest[] = {"production_accepted",
                                       "quality_rejected",
