@@ -45,7 +45,7 @@ struct Shape {
   bool is_status = false;  // a word outside the set is E-STATUS-ENUM
   std::vector<std::string> words = {};
   std::vector<Shape> item = {};
-  std::vector<Field> fields = {};  // sorted by name
+  std::vector<Field> fields;  // sorted by name; no initializer: clang would need the whole Field
 };
 struct Field {
   std::string name;

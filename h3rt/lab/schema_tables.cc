@@ -11,6 +11,7 @@
 //   shape~               or null, which means unknown: it needs a missing[] entry
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "h3rt/base/check.h"
 #include "h3rt/lab/gate.h"
@@ -229,26 +230,37 @@ class Reader {
     return shape;
   }
 
+  static Shape Of(Kind kind, int64_t low = 0, int64_t high = 0) {
+    Shape shape;
+    shape.kind = kind;
+    shape.low = low;
+    shape.high = high;
+    return shape;
+  }
+  static Shape OneOf(std::span<const char* const> words, bool is_status = false) {
+    Shape shape = Of(Kind::kEnum);
+    shape.words.assign(words.begin(), words.end());
+    shape.is_status = is_status;
+    return shape;
+  }
+
   void Base(Shape& shape) {
     static const std::map<std::string, Shape, std::less<>> kNames = {
-        {"Any", {.kind = Kind::kAny}},
-        {"Bool", {.kind = Kind::kBool}},
-        {"Int", {.kind = Kind::kInt, .high = kMost}},
-        {"Signed", {.kind = Kind::kInt, .low = -kMost, .high = kMost}},
-        {"Text", {.kind = Kind::kText, .low = 1, .high = 2000}},
-        {"Digest", {.kind = Kind::kDigest}},
-        {"Id", {.kind = Kind::kId}},
-        {"Commit", {.kind = Kind::kCommit}},
-        {"Path", {.kind = Kind::kPath}},
-        {"Target", {.kind = Kind::kTarget}},
-        {"Class", {.kind = Kind::kClass}},
-        {"Time", {.kind = Kind::kTime}},
-        {"Status",
-         {.kind = Kind::kEnum,
-          .is_status = true,
-          .words = {std::begin(kStatuses), std::end(kStatuses)}}},
-        {"Gate", {.kind = Kind::kEnum, .words = {std::begin(kGates), std::end(kGates)}}},
-        {"Verdict", {.kind = Kind::kEnum, .words = {std::begin(kVerdicts), std::end(kVerdicts)}}},
+        {"Any", Of(Kind::kAny)},
+        {"Bool", Of(Kind::kBool)},
+        {"Int", Of(Kind::kInt, 0, kMost)},
+        {"Signed", Of(Kind::kInt, -kMost, kMost)},
+        {"Text", Of(Kind::kText, 1, 2000)},
+        {"Digest", Of(Kind::kDigest)},
+        {"Id", Of(Kind::kId)},
+        {"Commit", Of(Kind::kCommit)},
+        {"Path", Of(Kind::kPath)},
+        {"Target", Of(Kind::kTarget)},
+        {"Class", Of(Kind::kClass)},
+        {"Time", Of(Kind::kTime)},
+        {"Status", OneOf(kStatuses, true)},
+        {"Gate", OneOf(kGates)},
+        {"Verdict", OneOf(kVerdicts)},
     };
     std::string word = Word();
     if (const auto it = kNames.find(word); it != kNames.end()) {
