@@ -285,53 +285,53 @@ class Reader {
 };
 
 // Puts a part in the places of its name.
-Shape* Read(std::string text, const char* name = "", std::string_view part = {}) {
+Shape Read(std::string text, const char* name = "", std::string_view part = {}) {
   const size_t length = std::string_view(name).size();
   for (size_t at = 0; length > 0 && (at = text.find(name, at)) != std::string::npos;) {
     text.replace(at, length, part);
     at += part.size();
   }
-  return new Shape(Reader(std::move(text)).Whole());
+  return Reader(std::move(text)).Whole();
 }
 
 }  // namespace
 
 const Shape& HeaderShape() {
-  static const Shape* const shape = Read(kHeader);
+  static const Shape* const shape = new Shape(Read(kHeader));
   return *shape;
 }
 
 const Shape& RecordShape() {
-  static const Shape* const shape = Read(kRecord, "VERDICT", kVerdict);
+  static const Shape* const shape = new Shape(Read(kRecord, "VERDICT", kVerdict));
   return *shape;
 }
 
 const Shape& EvidenceShape() {
-  static const Shape* const shape = Read(kEvidence, "ARM", kArm);
+  static const Shape* const shape = new Shape(Read(kEvidence, "ARM", kArm));
   return *shape;
 }
 
 const std::map<std::string, Shape, std::less<>>& BodyShapes() {
   static const auto* const shapes = [] {
     auto* out = new std::map<std::string, Shape, std::less<>>();
-    for (const auto& [kind, text] : kBodies) out->emplace(kind, *Read(text));
+    for (const auto& [kind, text] : kBodies) out->emplace(kind, Read(text));
     return out;
   }();
   return *shapes;
 }
 
 const Shape& LogEntryShape() {
-  static const Shape* const shape = Read(kLogEntry);
+  static const Shape* const shape = new Shape(Read(kLogEntry));
   return *shape;
 }
 
 const Shape& PolicyShape() {
-  static const Shape* const shape = Read(kPolicy, "TIMING", kTiming);
+  static const Shape* const shape = new Shape(Read(kPolicy, "TIMING", kTiming));
   return *shape;
 }
 
 const Shape& ManifestShape() {
-  static const Shape* const shape = Read(kManifest);
+  static const Shape* const shape = new Shape(Read(kManifest));
   return *shape;
 }
 
