@@ -5,8 +5,10 @@
 
 #include <cstdio>
 
-#include "h3rt/lab/report.h"
+#include "h3rt/harness/compile.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/pages/report.h"
+#include "h3rt/pages/view.h"
 
 namespace h3rt::cli {
 namespace {
@@ -30,7 +32,8 @@ absl::StatusOr<Outcome> Validate(const LabOptions& options, const Invocation& in
 
 absl::StatusOr<Outcome> Status(const LabOptions& options, const Invocation& invocation,
                                const std::string& by) {
-  H3RT_ASSIGN_OR_RETURN(const lab::Lab laboratory, lab::OpenLab(options.store()));
+  H3RT_ASSIGN_OR_RETURN(const lab::Lab laboratory,
+                        lab::OpenLab(options.store(), lab::LocalToolchain(options.store())));
   Say(options, invocation, lab::ShowStatus(laboratory, by));
   return Outcome{.json = ToJson(lab::ShowStatusDoc(laboratory))};
 }
@@ -44,7 +47,8 @@ struct ShowOptions {
 
 absl::StatusOr<Outcome> Show(const LabOptions& options, const Invocation& invocation,
                              const ShowOptions& show) {
-  H3RT_ASSIGN_OR_RETURN(const lab::Lab laboratory, lab::OpenLab(options.store()));
+  H3RT_ASSIGN_OR_RETURN(const lab::Lab laboratory,
+                        lab::OpenLab(options.store(), lab::LocalToolchain(options.store())));
   H3RT_ASSIGN_OR_RETURN(const lab::Record* record, lab::RecordOf(laboratory.registry, show.id));
   Say(options, invocation,
       lab::ShowRecord(laboratory, *record, show.evidence, show.history, show.why));
@@ -87,6 +91,7 @@ void AddReaders(CLI::App& lab, LabOptions& options, Invocation& invocation) {
     invocation.run = [=, &options, &invocation] {
       validate->filesystem = !*no_fs;
       validate->now = options.now;
+      validate->toolchain = lab::LocalToolchain(options.store());
       return Validate(options, invocation, *validate, *strict, *max_errors);
     };
   });

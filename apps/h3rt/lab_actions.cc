@@ -8,9 +8,9 @@
 #include "apps/h3rt/lab.h"
 #include "h3rt/base/file.h"
 #include "h3rt/base/log.h"
-#include "h3rt/lab/closed.h"
-#include "h3rt/lab/harness.h"
-#include "h3rt/lab/import.h"
+#include "h3rt/harness/closed.h"
+#include "h3rt/harness/harness.h"
+#include "h3rt/imports/import.h"
 
 namespace h3rt::cli {
 namespace {

@@ -10,9 +10,10 @@
 
 #include "apps/h3rt/lab.h"
 #include "h3rt/base/file.h"
-#include "h3rt/lab/import.h"
-#include "h3rt/lab/process.h"
+#include "h3rt/base/process.h"
+#include "h3rt/imports/import.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/pages/view.h"
 
 namespace h3rt::cli {
 namespace {
@@ -92,9 +93,9 @@ absl::StatusOr<Outcome> Import(const LabOptions& options, const Invocation& invo
 // The HEAD of a file, or of a revision of the repository.
 absl::StatusOr<std::string> HeadText(const LabOptions& options, const std::string& against) {
   if (std::filesystem::exists(against)) return ReadFile(against, 1 << 16);
-  H3RT_ASSIGN_OR_RETURN(const lab::ProgramResult git,
-                        lab::RunProgram({"git", "-C", options.root, "show",
-                                         against + ":./" + std::string(lab::kHeadFile)}));
+  H3RT_ASSIGN_OR_RETURN(const ProgramResult git,
+                        RunProgram({"git", "-C", options.root, "show",
+                                    against + ":./" + std::string(lab::kHeadFile)}));
   if (git.ok()) return git.out;
   return NotFound({.what = "neither a HEAD file nor a revision with one",
                    .got = against,
@@ -155,9 +156,8 @@ absl::StatusOr<Outcome> LogAppend(const LabOptions& options, const Invocation& i
 
 // An anchor names the commit that holds the log as it is now, so that a cut tail shows later.
 absl::StatusOr<Outcome> LogAnchor(const LabOptions& options, const Invocation& invocation) {
-  H3RT_ASSIGN_OR_RETURN(
-      const lab::ProgramResult git,
-      lab::RunProgram({"git", "-C", options.root, "rev-parse", "--verify", "HEAD"}));
+  H3RT_ASSIGN_OR_RETURN(const ProgramResult git,
+                        RunProgram({"git", "-C", options.root, "rev-parse", "--verify", "HEAD"}));
   if (!git.ok()) {
     return FailedPrecondition({.what = "an anchor needs a repository with a commit",
                                .got = git.err.substr(0, git.err.find('\n'))});
@@ -232,7 +232,7 @@ absl::Status OpenSide(const LabOptions& options, const std::string& name, Side& 
            {"git", "-C", options.root, "archive", "--format=tar", "--output=" + archive,
             name + "^{tree}", "research", "benchmarks"},
            {"tar", "-xf", archive, "-C", folder}}) {
-    H3RT_ASSIGN_OR_RETURN(const lab::ProgramResult result, lab::RunProgram(argv));
+    H3RT_ASSIGN_OR_RETURN(const ProgramResult result, RunProgram(argv));
     if (result.ok()) continue;
     return NotFound({.what = "neither a folder nor a revision with a laboratory",
                      .got = name,

@@ -43,9 +43,9 @@ std::string DigestOfClosure(const Closure& closure, bool code = false);
 // The sources that launch and time arms: a change makes timings stale. The statistics are not among
 // them, since every number recomputes from the stored samples.
 inline constexpr const char* kHarnessSources[] = {
-    "h3rt/lab/gpu_device.cu",
-    "h3rt/lab/gpu_problem.cc",
-    "h3rt/lab/gpu_timing.cc",
+    "h3rt/harness/gpu_device.cu",
+    "h3rt/harness/gpu_problem.cc",
+    "h3rt/harness/gpu_timing.cc",
 };
 // Over the normalised texts of those and of the .cuh files they include, so that a comment or the
 // formatter makes nothing stale.

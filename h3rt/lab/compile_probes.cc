@@ -1,4 +1,4 @@
-#include "h3rt/lab/compile_probes.h"
+#include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
 namespace {

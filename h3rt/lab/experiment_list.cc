@@ -1,7 +1,6 @@
 // Every experiment of this build, one line each.
 #include "h3rt/kernels/add_norm/add_norm_experiment.h"
-#include "h3rt/lab/compile_probes.h"
-#include "h3rt/lab/harness.h"
+#include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
 

@@ -2,7 +2,7 @@
 
 #include "h3rt/base/hash.h"
 #include "h3rt/lab/closure.h"
-#include "h3rt/lab/harness.h"
+#include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
 namespace {
@@ -32,17 +32,6 @@ Cell DocumentCell(const Store& store, const Doc& body) {
   if (!IsPlainPath(path)) return Cell::kChanged;
   const absl::StatusOr<std::string> now = Sha256OfFile(store.PathOf(path));
   return now.ok() && *now == TextAt(body, "document_sha256") ? Cell::kSame : Cell::kChanged;
-}
-
-// Flags and compilers of this build against the recorded ones. Only a build with device code has
-// any to compare.
-Cell BuildCell(const Doc& subject) {
-  const std::string recorded = TextAt(subject, "build_digest");
-  if (Stamp().toolkit.empty() || recorded.empty()) return Cell::kUnknown;
-  return BuildDigest(TextAt(subject, "source_digest"), Stamp().flags, Stamp().toolkit,
-                     Stamp().host_compiler) == recorded
-             ? Cell::kSame
-             : Cell::kChanged;
 }
 
 // Whether the kernels' machine code, compiled now, is what it was. Unknown where that was not kept
@@ -94,7 +83,8 @@ absl::StatusOr<std::string> HarnessDigest(const Store& store) {
 }
 
 Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& policy,
-                      const Recompile& recompile) {
+                      const Toolchain& toolchain) {
+  const Recompile& recompile = toolchain.recompile;
   const Doc& envelope = evidence.json;
   const Doc& subject = At(envelope, "subject");
   const Doc& baseline = At(subject, "baseline");
@@ -113,7 +103,10 @@ Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& p
   auto& cells = fresh.cells;
   cells["source"] = kind == "inspection" ? DocumentCell(store, At(envelope, "body"))
                                          : SourceCell(store, subject, missing);
-  cells["build"] = BuildCell(subject);
+  cells["build"] = toolchain.build_digest
+                       ? CellOf(toolchain.build_digest(TextAt(subject, "source_digest")),
+                                TextAt(subject, "build_digest"))
+                       : Cell::kUnknown;
   const std::string generator = TextAt(At(envelope, "workload"), "generator");
   if (!generator.empty()) {
     cells["inputs"] = generator == kInputGenerator ? Cell::kSame : Cell::kChanged;

@@ -29,13 +29,18 @@ struct Freshness {
   std::string reason;  // the dimension that made it stale, or how it was rescued
 };
 
-// Compares a piece of evidence with the tree. `recompile`, when given, builds the subject's sources
-// with the recorded compiler and returns the code digest of each kernel; without it a changed
-// source is stale (nvcc absent).
+// What a machine with a compiler can add; both may be empty. `recompile` builds the subject's
+// sources and returns the code digest of each kernel: without it a changed source is stale.
+// `build_digest` gives what `subject.build_digest` would be with the flags and compilers at hand.
 using Recompile =
     std::function<absl::StatusOr<std::map<std::string, std::string>>(const Doc& envelope)>;
+struct Toolchain {
+  Recompile recompile = {};
+  std::function<std::string(const std::string& source_digest)> build_digest = {};
+};
+// Compares a piece of evidence with the tree.
 Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& policy,
-                      const Recompile& recompile = nullptr);
+                      const Toolchain& toolchain = {});
 // The digest of the sources that time: a change makes timings stale.
 absl::StatusOr<std::string> HarnessDigest(const Store& store);
 

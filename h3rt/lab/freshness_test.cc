@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "h3rt/lab/closure.h"
-#include "h3rt/lab/harness.h"
+#include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
 namespace {
@@ -51,7 +51,7 @@ class Tree : public ::testing::Test {
     return evidence;
   }
   Freshness Look(const Evidence& evidence, const Recompile& recompile = nullptr) {
-    return FreshnessOf(store_, evidence, policy_, recompile);
+    return FreshnessOf(store_, evidence, policy_, {.recompile = recompile});
   }
   // A compiler that gives this digest for the one kernel.
   static Recompile Compiler(char digit, int* calls = nullptr) {
@@ -211,16 +211,6 @@ TEST_F(Tree, AnInspectionFollowsItsDocument) {
   EXPECT_FALSE(Look(evidence).stale);
   Write("research/note.md", "other\n");
   EXPECT_TRUE(Look(evidence).stale);
-}
-
-TEST(Stamped, TheBuildKnowsTheClosureOfItsSources) {
-  const Store store{H3RT_SOURCE_DIR};
-  const std::vector<std::string> roots = {"h3rt/device/probe/probe_fill.cu"};
-  ASSERT_TRUE(StampedClosure(roots).has_value());
-  EXPECT_EQ(*StampedClosure(roots), ClosureDigest(store, roots).value());
-  EXPECT_FALSE(StampedClosure({"h3rt/none.cu"}).has_value());
-  EXPECT_FALSE(Stamp().host_compiler.empty());
-  EXPECT_NE(Stamp().flags.find("-std=c++20"), std::string::npos);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "h3rt/lab/evidence_rules.h"
-#include "h3rt/lab/harness.h"
+#include "h3rt/lab/experiments.h"
 #include "h3rt/lab/stats.h"
 
 namespace h3rt::lab {

@@ -10,13 +10,17 @@
 
 namespace h3rt::lab {
 
-inline constexpr const char* kGates[] = {"build", "correct", "isolated", "block", "trajectory",
-                                         "deployment"};
+inline constexpr const char* kGates[] = {"build", "correct",    "isolated",
+                                         "block", "trajectory", "deployment"};
 inline constexpr const char* kVerdicts[] = {"pass", "fail", "inconclusive", "skipped",
                                             "not_applicable"};
-inline constexpr const char* kStatuses[] = {
-    "production_accepted",  "research_retained", "architecture_rejected", "performance_rejected",
-    "quality_rejected", "temporarily_blocked", "incomplete"};
+inline constexpr const char* kStatuses[] = {"production_accepted",
+                                            "research_retained",
+                                            "architecture_rejected",
+                                            "performance_rejected",
+                                            "quality_rejected",
+                                            "temporarily_blocked",
+                                            "incomplete"};
 
 // Everything a judgement needs. References must outlive it.
 struct Case {
@@ -29,8 +33,8 @@ struct Case {
 };
 
 // What one gate says for one device class ("sm_90a"). A verdict as it is stored in the record, plus
-// the arithmetic for people. Only valid, native, fresh, measured or compiled evidence of this record
-// counts. Nothing that applies: verdict null (not run).
+// the arithmetic for people. Only valid, native, fresh, measured or compiled evidence of this
+// record counts. Nothing that applies: verdict null (not run).
 struct GateResult {
   Doc verdict;
   std::vector<std::string> arithmetic;

@@ -39,7 +39,7 @@ absl::Status StatusOfFindings(const Findings& findings) {
   }
 }
 
-absl::StatusOr<Lab> OpenLab(const Store& store) {
+absl::StatusOr<Lab> OpenLab(const Store& store, const Toolchain& toolchain) {
   H3RT_RETURN_IF_ERROR(Recover(store).status());
   Lab lab{.store = store,
           .registry = {},
@@ -65,9 +65,7 @@ absl::StatusOr<Lab> OpenLab(const Store& store) {
     lab.manifest = ParseDocument(*text, kManifestFile, 1, findings).value_or(Doc());
     H3RT_RETURN_IF_ERROR(StatusOfFindings(findings));
   }
-  for (const auto& [digest, evidence] : lab.evidence) {
-    lab.freshness.emplace(digest, FreshnessOf(store, evidence, lab.policy));
-  }
+  lab.freshness = FreshnessOfAll(store, lab.evidence, lab.policy, toolchain);
   return lab;
 }
 

@@ -23,7 +23,7 @@ struct Lab {
 };
 // Loads a store. The first error of its form is the status (exit 7 where a hash or chain is wrong,
 // 3 where a file is missing); `lab validate` lists all.
-absl::StatusOr<Lab> OpenLab(const Store& store);
+absl::StatusOr<Lab> OpenLab(const Store& store, const Toolchain& toolchain = {});
 // The record, or kNotFound with the ids that are near.
 absl::StatusOr<const Record*> RecordOf(const Registry& registry, std::string_view id);
 // The status of the gravest finding: "3 findings, the first: ...".
@@ -72,15 +72,5 @@ absl::StatusOr<int64_t> AppendEntry(const Store& store, const Doc& fields, const
 absl::StatusOr<int64_t> InvalidateEvidence(const Store& store, std::string_view id,
                                            std::string_view digest, std::string_view reason,
                                            const std::string& now);
-
-// Texts for people, and the same as JSON.
-std::string ShowRecord(const Lab& lab, const Record& record, bool evidence, bool history, bool why);
-Doc ShowRecordDoc(const Lab& lab, const Record& record);
-std::string ShowStatus(const Lab& lab, std::string_view by);
-Doc ShowStatusDoc(const Lab& lab);
-// Two stores (folders), or two pieces of evidence by digest: what changed, a line each.
-absl::StatusOr<std::vector<std::string>> DiffStores(const Store& a, const Store& b);
-absl::StatusOr<std::vector<std::string>> DiffEvidence(const Lab& lab, std::string_view a,
-                                                      std::string_view b);
 
 }  // namespace h3rt::lab

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "h3rt/base/file.h"
-#include "h3rt/lab/harness.h"
+#include "h3rt/lab/tool_logs.h"
 
 namespace h3rt::lab {
 namespace {

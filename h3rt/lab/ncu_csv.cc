@@ -1,7 +1,7 @@
 #include <map>
 
-#include "h3rt/lab/harness.h"
 #include "h3rt/lab/scan.h"
+#include "h3rt/lab/tool_logs.h"
 
 namespace h3rt::lab {
 namespace {

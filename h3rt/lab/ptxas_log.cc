@@ -1,7 +1,7 @@
 #include <map>
 
-#include "h3rt/lab/harness.h"
 #include "h3rt/lab/scan.h"
+#include "h3rt/lab/tool_logs.h"
 
 // ptxas -v, by target and entry:
 //   ptxas info    : Compiling entry function '_Z1kPf' for 'sm_90a'

@@ -1,7 +1,7 @@
 // Derived numbers against what they were derived from: with no tolerance.
 #include "h3rt/lab/evidence_rules.h"
-#include "h3rt/lab/harness.h"
 #include "h3rt/lab/stats.h"
+#include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
 
 namespace h3rt::lab {

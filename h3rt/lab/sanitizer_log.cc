@@ -1,5 +1,5 @@
-#include "h3rt/lab/harness.h"
 #include "h3rt/lab/scan.h"
+#include "h3rt/lab/tool_logs.h"
 
 namespace h3rt::lab {
 namespace {

@@ -54,7 +54,7 @@ class WholeCheck {
       ValidateEvidence(store_, evidence, policy_, findings_);
       PlanOf(evidence);
     }
-    freshness_ = FreshnessOfAll(store_, evidence_, policy_);
+    freshness_ = FreshnessOfAll(store_, evidence_, policy_, options_.toolchain);
     Manifest();
     // What is said of statuses rests on documents that are as they should be.
     if (findings_.errors() == before) Statuses();
@@ -414,7 +414,7 @@ bool CheckEvidenceForm(const Evidence& evidence, Findings& findings) {
 
 std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
                                                 const std::map<std::string, Evidence>& evidence,
-                                                const Doc& policy) {
+                                                const Doc& policy, const Toolchain& toolchain) {
   std::map<std::string, Freshness> out;
   std::map<std::string, const Freshness*> known;
   for (const auto& [digest, item] : evidence) {
@@ -426,7 +426,7 @@ std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
     if (TextAt(facts, "kind") != "inspection") facts.erase("body");
     facts["workload"] = At(At(item.json, "workload"), "generator");
     const auto [it, is_new] = known.try_emplace(CanonicalText(facts), nullptr);
-    const Freshness fresh = is_new ? FreshnessOf(store, item, policy) : *it->second;
+    const Freshness fresh = is_new ? FreshnessOf(store, item, policy, toolchain) : *it->second;
     it->second = &out.emplace(digest, fresh).first->second;
   }
   return out;

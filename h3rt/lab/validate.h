@@ -14,6 +14,7 @@ struct ValidateOptions {
   bool filesystem = true;  // --no-fs: neither artifacts nor evidence nor sources are opened
   std::string group = {};  // only findings of records of this group
   std::string now = {};    // for time checks; empty: the clock
+  Toolchain toolchain = {};
 };
 // Form, null rules, references, relations, artifacts, evidence, permitted statuses, manifest,
 // claims of the README, log coverage, staleness. Reads only.
@@ -45,6 +46,6 @@ Doc SchemaOf();
 // Freshness of every piece of evidence by digest; equal subjects are looked at once.
 std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
                                                 const std::map<std::string, Evidence>& evidence,
-                                                const Doc& policy);
+                                                const Doc& policy, const Toolchain& toolchain = {});
 
 }  // namespace h3rt::lab

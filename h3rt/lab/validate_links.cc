@@ -356,12 +356,21 @@ class LinkCheck {
     } else if (!vid.empty() && !HasVariant(record->json, vid)) {
       add("/vid", id + " has no variant " + vid);
     } else {
-      const Doc& known = At(At(record->json, "scope"), "workloads");
+      const Doc& scope = At(record->json, "scope");
       const Doc& workload = At(item.json, "workload");
+      if (TextAt(workload, "level") != "canonical") return;
       const std::string name = TextAt(workload, "id");
-      if (TextAt(workload, "level") == "canonical" && !known.empty() && !Holds(known, name)) {
-        add("/workload/id", id + " has no workload " + name + " in its scope");
+      if (!At(scope, "workloads").empty() && !Holds(At(scope, "workloads"), name)) {
+        return add("/workload/id", id + " has no workload " + name + " in its scope");
       }
+      // What is measured for production is what production may select.
+      const std::string eligible = TextAt(scope, "eligible");
+      bool holds = true;
+      const std::string why =
+          eligible.empty() ? "" : EvaluatePredicate(eligible, &At(workload, "dims"), holds);
+      if (why.empty() && holds) return;
+      add("/workload/dims", id + " is eligible where " + eligible + ", and this is not" +
+                                (why.empty() ? "" : ": " + why));
     }
   }
 

@@ -6,7 +6,6 @@
 
 #include <set>
 
-#include "h3rt/lab/harness.h"
 #include "h3rt/lab/test_store.h"
 
 namespace h3rt::lab {
@@ -292,6 +291,21 @@ const std::vector<Fixture>& LinkFixtures() {
                            {"quads", 60},
                            {"min_gain_ppm", 10000},
                            {"min_abs_ns", 20000}})},
+      {"E-EV-REF", "a shape that is not eligible",
+       [](TestStore& t) {
+         t.Change1("alpha-one", [](Doc& record) {
+           record["scope"]["eligible"] = "rows >= 4096 and hidden == 5376";
+           record["missing"].erase(1);
+         });
+         Evidence2("/workload", {{"id", "small"},
+                                 {"level", "canonical"},
+                                 {"dims", {{"rows", 17}, {"hidden", 5376}}},
+                                 {"dtypes", Doc::object()},
+                                 {"generator", nullptr},
+                                 {"seed", nullptr},
+                                 {"input_sha256", Doc::object()},
+                                 {"calls", 1}})(t);
+       }},
       {"E-EV-REF", "a reference in words",
        Change("beta-two", "/decision/text", "See {ev:00000000/body}.")},
       {"E-EV-SIZE", "a tree over the limit",
@@ -433,32 +447,32 @@ TEST(Validate, EachFixtureGivesItsCodeAloneAndNoticesWhenItIsMuted) {
 // Codes that stores do not show are proved in other tests.
 TEST(Validate, EveryCodeHasAFixture) {
   const std::map<std::string, const char*> elsewhere = {
-      {"E-AUDIT-INPUT", "evidence_rules_test.cc"},
-      {"E-AUDIT-MUTATED", "evidence_rules_test.cc"},
-      {"E-AUDIT-OUTPUT", "evidence_rules_test.cc"},
-      {"E-AUDIT-POISON", "evidence_rules_test.cc"},
-      {"E-AUDIT-REPLAY", "evidence_rules_test.cc"},
-      {"E-AUDIT-SEED", "evidence_rules_test.cc"},
-      {"E-AUDIT-STREAM", "evidence_rules_test.cc"},
-      {"E-BUNDLE", "bundle_test.cc"},
-      {"E-EV-FORM", "evidence_rules_test.cc"},
-      {"E-EV-RECOMPUTE", "evidence_rules_test.cc"},
-      {"E-IMPOSSIBLE", "evidence_rules_test.cc"},
-      {"E-NCU-NUM", "log_readers_test.cc"},
-      {"E-PAIR-MISMATCH", "evidence_rules_test.cc"},
-      {"E-PARITY-EMPTY", "evidence_rules_test.cc"},
-      {"E-PROCESS", "evidence_rules_test.cc"},
-      {"E-REF-UNSTABLE", "evidence_rules_test.cc"},
-      {"E-REPORT", "report_test.cc"},
-      {"E-RES-MISSING", "log_readers_test.cc"},
-      {"E-SAN-CONTROL", "evidence_rules_test.cc"},
-      {"E-SAN-EMPTY", "log_readers_test.cc"},
-      {"E-SEED-FORM", "import_seed_test.cc"},
-      {"E-TOTALS", "import_seed_test.cc"},
-      {"W-EXCESS", "evidence_rules_test.cc"},
-      {"W-RES-HINT", "log_readers_test.cc"},
-      {"W-SEED-PATH", "import_seed_test.cc"},
-      {"W-TIME", "evidence_rules_test.cc"},
+      {"E-AUDIT-INPUT", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-MUTATED", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-OUTPUT", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-POISON", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-REPLAY", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-SEED", "lab/evidence_rules_test.cc"},
+      {"E-AUDIT-STREAM", "lab/evidence_rules_test.cc"},
+      {"E-BUNDLE", "imports/bundle_test.cc"},
+      {"E-EV-FORM", "lab/evidence_rules_test.cc"},
+      {"E-EV-RECOMPUTE", "lab/evidence_rules_test.cc"},
+      {"E-IMPOSSIBLE", "lab/evidence_rules_test.cc"},
+      {"E-NCU-NUM", "lab/log_readers_test.cc"},
+      {"E-PAIR-MISMATCH", "lab/evidence_rules_test.cc"},
+      {"E-PARITY-EMPTY", "lab/evidence_rules_test.cc"},
+      {"E-PROCESS", "lab/evidence_rules_test.cc"},
+      {"E-REF-UNSTABLE", "lab/evidence_rules_test.cc"},
+      {"E-REPORT", "pages/report_test.cc"},
+      {"E-RES-MISSING", "lab/log_readers_test.cc"},
+      {"E-SAN-CONTROL", "lab/evidence_rules_test.cc"},
+      {"E-SAN-EMPTY", "lab/log_readers_test.cc"},
+      {"E-SEED-FORM", "imports/import_seed_test.cc"},
+      {"E-TOTALS", "imports/import_seed_test.cc"},
+      {"W-EXCESS", "lab/evidence_rules_test.cc"},
+      {"W-RES-HINT", "lab/log_readers_test.cc"},
+      {"W-SEED-PATH", "imports/import_seed_test.cc"},
+      {"W-TIME", "lab/evidence_rules_test.cc"},
   };
   std::set<std::string> here;
   for (const Fixture& fixture : AllFixtures()) here.insert(fixture.code);
@@ -468,7 +482,7 @@ TEST(Validate, EveryCodeHasAFixture) {
         << entry.code << " has no fixture";
     if (other == elsewhere.end()) continue;
     EXPECT_EQ(here.count(entry.code), 0u) << entry.code << " is proved here, drop it from the list";
-    const auto text = ReadFile(std::string(H3RT_SOURCE_DIR) + "/h3rt/lab/" + other->second);
+    const auto text = ReadFile(std::string(H3RT_SOURCE_DIR) + "/h3rt/" + other->second);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_NE(text->find(std::string("\"") + entry.code), std::string::npos)
         << other->second << " says nothing of " << entry.code;

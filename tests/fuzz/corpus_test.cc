@@ -53,6 +53,8 @@ TEST(FuzzCorpus, SeedPage) { RunCorpus("lab_seedpage", FuzzSeedPage, 14); }
 
 TEST(FuzzCorpus, SeedLog) { RunCorpus("lab_seedlog", FuzzSeedLog, 8); }
 
+TEST(FuzzCorpus, LabJson) { RunCorpus("lab_labjson", FuzzLabJson, 20); }
+
 TEST(FuzzCorpus, Cubin) { RunCorpus("lab_cubin", FuzzCubin, 5); }
 
 }  // namespace

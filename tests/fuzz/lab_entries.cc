@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "h3rt/base/check.h"
-#include "h3rt/lab/cubin.h"
-#include "h3rt/lab/harness.h"
-#include "h3rt/lab/import.h"
+#include "h3rt/harness/cubin.h"
+#include "h3rt/lab/tool_logs.h"
+#include "h3rt/imports/import.h"
 #include "h3rt/lab/log.h"
+#include "h3rt/lab/schema.h"
+#include "h3rt/lab/validate.h"
 
 namespace h3rt {
 namespace {
@@ -71,7 +73,41 @@ std::string MadeRight(std::string_view text) {
   return out;
 }
 
+// What a rule of a record, a registry or evidence says of any document.
+void CheckRules(const lab::Doc& document) {
+  lab::Findings findings;
+  lab::ValidateRecord(document, document, "fuzz", 1, findings);
+  lab::UnexplainedNulls(document);
+  lab::ValidatePolicy(document, findings);
+  const lab::Store nowhere{.root = "/nonexistent"};
+  const lab::Evidence evidence{
+      .digest = lab::DigestOf(document), .file = "a/b/c.json", .json = document};
+  if (lab::CheckEvidenceForm(evidence, findings)) {
+    lab::ValidateEvidence(nowhere, evidence, document, findings);
+    lab::RecomputeEvidence(nowhere, evidence, findings);
+  }
+  lab::Registry registry;
+  registry.header = document;
+  registry.records.push_back({.json = document, .line = 2});
+  const std::map<std::string, lab::Evidence> all = {{evidence.digest, evidence}};
+  lab::ValidateLinks(nowhere, registry, document, &all, true, findings);
+  Accepted(findings);
+}
+
 }  // namespace
+
+bool FuzzLabJson(std::span<const std::byte> bytes) {
+  lab::Findings findings;
+  const auto document = lab::ParseDocument(TextOf(bytes), "fuzz", 1, findings);
+  const bool accepted = Accepted(findings);
+  H3RT_CHECK(accepted == document.has_value());
+  if (!document) return false;
+  const std::string text = lab::CanonicalText(*document);
+  lab::Findings again;
+  H3RT_CHECK(lab::ParseDocument(text, "fuzz", 1, again) == document);
+  CheckRules(*document);
+  return true;
+}
 
 bool FuzzLog(std::span<const std::byte> bytes) {
   CheckLog(MadeRight(TextOf(bytes)));

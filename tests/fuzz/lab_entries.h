@@ -18,5 +18,8 @@ bool FuzzCubin(std::span<const std::byte> bytes);
 bool FuzzLog(std::span<const std::byte> bytes);
 bool FuzzSeedPage(std::span<const std::byte> bytes);
 bool FuzzSeedLog(std::span<const std::byte> bytes);
+// One document by itself, then taken for a record, for evidence and for a policy: none of the rules
+// may fail on what a document holds.
+bool FuzzLabJson(std::span<const std::byte> bytes);
 
 }  // namespace h3rt
