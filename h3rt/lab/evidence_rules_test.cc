@@ -308,7 +308,8 @@ TEST(ValidateEvidence, FindsSamplesThatAreNotSamples) {
 TEST(RecomputeEvidence, FindsAnyNumberThatTheSamplesDoNotGive) {
   const TestStore at("recompute");
   const std::string packed = PackSamples(TestSamples(kGain));
-  for (const auto& [key, value] : SoundPair()["body"]["statistics"].items()) {
+  const Doc statistics = SoundPair()["body"]["statistics"];
+  for (const auto& [key, value] : statistics.items()) {
     if (!value.is_number_integer() || key == "bootstrap_seed") continue;
     const Doc edited = Changed(SoundPair(), "/body/statistics/" + key, value.get<int64_t>() + 1);
     Findings findings;
