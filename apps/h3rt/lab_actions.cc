@@ -59,7 +59,19 @@ absl::StatusOr<Outcome> Run(const LabOptions& options, const Invocation& invocat
                         lab::RecordOf(laboratory.registry, run.request.id));
   H3RT_RETURN_IF_ERROR(lab::CheckClosedWork(laboratory, *record, run.request.vid, run.reopen,
                                             run.because, run.log_seq));
-  run.request.plan = lab::PlanOf(laboratory.log, run.request.id, "isolated");
+  const bool times = run.request.gate.empty() || run.request.gate == "isolated";
+  if (times && run.request.kind != "profile") {
+    run.request.plan = lab::PlanOf(laboratory.log, run.request.id, "isolated");
+  }
+  if (run.request.plan.is_object()) {
+    run.request.processes = lab::IntAt(run.request.plan, "processes");
+    run.request.quads = lab::IntAt(run.request.plan, "quads");
+  } else if (run.request.gate == "isolated" && run.request.kind != "profile") {
+    return FailedPrecondition({.what = "a timing needs a plan that was written before it",
+                               .got = "none for " + run.request.id,
+                               .wanted = "h3rt lab plan " + run.request.id + " --gate isolated",
+                               .where = lab::kLogFile});
+  }
   run.request.policy_digest = lab::DigestOf(laboratory.policy);
   H3RT_ASSIGN_OR_RETURN(const std::vector<lab::NewEvidence> evidence,
                         lab::RunExperiment(store, run.request, GlobalCancel()));

@@ -14,6 +14,7 @@
 #include "h3rt/base/log.h"
 #include "h3rt/base/version.h"
 #include "h3rt/harness/compile.h"
+#include "h3rt/harness/cubin.h"
 #include "h3rt/harness/environment.h"
 #include "h3rt/harness/gpu.h"
 #include "h3rt/harness/harness_run.h"
@@ -172,9 +173,14 @@ class Run {
     const std::vector<std::string> roots(arm.sources.begin(), arm.sources.end());
     const std::optional<std::string> source = StampedClosure(roots);
     const BuildStamp& stamp = Stamp();
+    // The machine code that ran, so that a later change of the sources that leaves it alone leaves
+    // the evidence current.
+    const KernelCode code = KernelsOfProgram("/proc/self/exe", target_).value_or(KernelCode());
     Doc kernels = Doc::array();
     for (const char* name : arm.kernels) {
-      kernels.push_back({{"symbol", name}, {"code_sha256", nullptr}});
+      const auto found = code.find(name);
+      kernels.push_back(
+          {{"symbol", name}, {"code_sha256", found == code.end() ? Doc() : Doc(found->second)}});
     }
     return {{"source_digest", source ? Doc(*source) : Doc()},
             {"source_paths", roots},
