@@ -8,8 +8,8 @@
 
 #include "h3rt/harness/gpu.h"
 #include "h3rt/lab/experiments.h"
-#include "h3rt/lab/stats.h"
 #include "h3rt/num/bf16.h"
+#include "h3rt/num/statistics.h"
 
 namespace h3rt::lab {
 namespace {

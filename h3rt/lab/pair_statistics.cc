@@ -59,14 +59,6 @@ struct Process {
   double first = 1;  // +1 where the baseline comes first (ABBA), -1 for BAAB
 };
 
-double Deviation(std::span<const double> values) {
-  if (values.size() < 2) return 0;
-  const double mean = MeanOf(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 double CoefficientOfVariation(std::span<const double> values) {
   const double mean = MeanOf(values);
   return mean > 0 ? Deviation(values) / mean : 0;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "h3rt/lab/stats.h"
+#include "h3rt/lab/test_simulate.h"
 
 namespace h3rt::lab {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "h3rt/lab/document.h"
+#include "h3rt/num/statistics.h"
 
 namespace h3rt::lab {
 
@@ -23,39 +24,6 @@ struct Sample {
 std::string PackSamples(std::span<const Sample> samples);
 // Empty with a reason when the text is no whole number of samples or holds a time <= 0.
 std::vector<Sample> UnpackSamples(std::string_view packed, std::string& reason);
-
-// Logarithm and exponential from + - * / alone: every IEEE machine gives the same bits, which libm
-// does not promise, and the integers in documents are rounded from these. Error below 4e-16.
-double PlainLog(double value);
-double PlainExp(double value);
-// splitmix64: the next value of a state.
-uint64_t NextRandom(uint64_t& state);
-
-double MeanOf(std::span<const double> values);  // 0 of none
-double Median(std::vector<double> values);
-// Linear interpolation between order statistics, q in [0, 1].
-double Quantile(std::vector<double> values, double q);
-// Inverse of Student's t distribution with `degrees` degrees of freedom (infinite below 1). By
-// bisection of the regularised incomplete beta function, whose continued fraction is DLMF 8.17.22.
-double StudentQuantile(double probability, int64_t degrees);
-
-struct Interval {
-  double low = 0;
-  double high = 0;
-};
-// Exact (binomial) interval of the median by order statistics, coverage at least `confidence`;
-// infinite where so few values cannot have that coverage.
-Interval ExactMedianInterval(std::vector<double> values, double confidence);
-// t interval of the mean; infinite below two values.
-Interval MeanInterval(std::span<const double> values, double confidence);
-// Two-stage bootstrap (processes, then quads within) of the mean of process medians; percentile
-// interval. Deterministic in `seed`.
-Interval ClusterBootstrap(const std::vector<std::vector<double>>& processes, double confidence,
-                          int64_t repeats, uint64_t seed);
-double LagOneAutocorrelation(std::span<const double> values);
-// Theil-Sen slope over the index, times the length: the drift over the run, relative to the median.
-// More than 1,024 values are reduced to 1,024 medians of neighbours first.
-double RelativeDrift(std::span<const double> values);
 
 // Gain of the candidate: log(baseline / candidate), so positive is faster. In parts: exp - 1.
 struct PairStatistics {
@@ -118,26 +86,5 @@ struct PairThresholds {
 // Pass, fail or inconclusive with the rule. Noise is inconclusive, never a fail. A threshold below
 // zero asks for no loss larger than that (non-inferiority): pass when the interval lies above it.
 PairVerdict DecidePair(const PairStatistics& statistics, const PairThresholds& thresholds);
-
-// Quads needed for 80 % power at a two-sided 5 %, by the median, where samples of one arm vary by
-// `cv` (independent noise) and the log gain is `effect`: for `lab plan`.
-int64_t QuadsNeeded(double cv, double effect);
-
-// The seeded noise simulator: what the tests of the method run on. The state of the machine (drift,
-// wander, clock) runs on through all processes. kBlocks measures all of the baseline and then all
-// of the candidate, as two builds one after the other. `quads` counts those of the pair; after
-// every third comes an A/A quad.
-enum class Noise { kIndependent, kSpikes, kDrift, kAutoregressive, kClockState, kAll };
-enum class Order { kAbba, kAbab, kBlocks };
-struct SimulatedRun {
-  Noise noise = Noise::kIndependent;
-  Order order = Order::kAbba;
-  int64_t processes = 6;
-  int64_t quads = 30;
-  double effect = 0;  // true log gain
-  double sample_sd = 0.01;
-  double process_sd = 0.0;  // effect that differs between processes
-};
-std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed);
 
 }  // namespace h3rt::lab

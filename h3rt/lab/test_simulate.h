@@ -1,17 +1,37 @@
 // Seeded noise of machines, to prove the method on.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "h3rt/lab/stats.h"
 
 namespace h3rt::lab {
-namespace {
 
-constexpr double kBaseTime = 433e6;  // picoseconds: what the compute kernel of the method took
-constexpr double kDrift = 0.02;      // over the run
-constexpr double kWander = 0.01;     // deviation of the slow autoregressive part
-constexpr double kClockStep = 0.08;  // to either side
-constexpr double kSpikeShare = 0.02;
+// The state of the machine (drift, wander, clock) runs on through all processes. kBlocks measures
+// all of the baseline and then all of the candidate, as two builds one after the other. `quads`
+// counts those of the pair; after every third comes an A/A quad.
+enum class Noise { kIndependent, kSpikes, kDrift, kAutoregressive, kClockState, kAll };
+enum class Order { kAbba, kAbab, kBlocks };
+struct SimulatedRun {
+  Noise noise = Noise::kIndependent;
+  Order order = Order::kAbba;
+  int64_t processes = 6;
+  int64_t quads = 30;
+  double effect = 0;  // true log gain
+  double sample_sd = 0.01;
+  double process_sd = 0.0;  // effect that differs between processes
+};
+
+namespace simulator {
+
+// Picoseconds: what the compute kernel of the method took.
+inline constexpr double kBaseTime = 433e6;
+inline constexpr double kDrift = 0.02;      // over the run
+inline constexpr double kWander = 0.01;     // deviation of the slow autoregressive part
+inline constexpr double kClockStep = 0.08;  // to either side
+inline constexpr double kSpikeShare = 0.02;
 
 class Generator {
  public:
@@ -71,15 +91,15 @@ class Machine {
   double at_ = 0;
 };
 
-uint8_t ArmOfSlot(Order order, uint8_t slot, bool candidate_first) {
+inline uint8_t ArmOfSlot(Order order, uint8_t slot, bool candidate_first) {
   const bool candidate = order == Order::kAbba ? slot == 1 || slot == 2 : slot % 2 == 1;
   return candidate != candidate_first ? 1 : 0;
 }
 
-}  // namespace
+}  // namespace simulator
 
-std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed) {
-  Generator generator(seed);
+inline std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed) {
+  simulator::Generator generator(seed);
   std::vector<Sample> samples;
   std::vector<double> effects;
   for (int64_t p = 0; p < run.processes; ++p) {
@@ -95,7 +115,8 @@ std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed) {
           sample.quad = number;
           sample.slot = slot;
           sample.role = role;
-          sample.arm = role == 1 ? uint8_t{0} : ArmOfSlot(run.order, slot, candidate_first);
+          sample.arm =
+              role == 1 ? uint8_t{0} : simulator::ArmOfSlot(run.order, slot, candidate_first);
           samples.push_back(sample);
         }
         ++number;
@@ -106,11 +127,11 @@ std::vector<Sample> Simulate(const SimulatedRun& run, uint64_t seed) {
     std::stable_sort(samples.begin(), samples.end(),
                      [](const Sample& a, const Sample& b) { return a.arm < b.arm; });
   }
-  Machine machine(run, static_cast<int64_t>(samples.size()), generator);
+  simulator::Machine machine(run, static_cast<int64_t>(samples.size()), generator);
   for (Sample& sample : samples) {
     double log_time = machine.Next();
     if (sample.arm == 1) log_time -= effects[sample.process];
-    sample.picoseconds = std::llround(kBaseTime * PlainExp(log_time));
+    sample.picoseconds = std::llround(simulator::kBaseTime * PlainExp(log_time));
   }
   return samples;
 }
