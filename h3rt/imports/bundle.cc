@@ -190,8 +190,12 @@ void CheckReferences(const NewEvidence& piece, const Registry& registry, const L
 void Cite(Doc& record, const NewEvidence& piece, const std::string& digest) {
   const Doc& vid = At(piece.envelope, "vid");
   const std::string kind = TextAt(piece.envelope, "kind");
-  // A timing that was not planned may only screen.
-  const bool screen = kind.rfind("timing_", 0) == 0 && At(piece.envelope, "plan").is_null();
+  // A timing that was not planned may only screen, and so may a variant that is not the candidate.
+  const Experiment* const experiment = FindExperiment(TextAt(piece.envelope, "experiment"));
+  const bool variant = experiment != nullptr && experiment->arms.size() > 1 && vid.is_string() &&
+                       vid != experiment->arms[1].vid;
+  const bool screen =
+      variant || (kind.rfind("timing_", 0) == 0 && At(piece.envelope, "plan").is_null());
   const bool reference = TextAt(piece.envelope, "origin") == "imported";
   record["evidence"].push_back({{"sha256", digest},
                                 {"role", reference ? "reference"

@@ -9,50 +9,54 @@
 namespace h3rt::lab {
 namespace {
 
-bool IsGate(std::string_view gate) {
-  return std::find(std::begin(kGates), std::end(kGates), gate) != std::end(kGates);
-}
-
 absl::Status CheckGate(std::string_view gate) {
-  if (IsGate(gate)) return absl::OkStatus();
+  if (std::find(std::begin(kGates), std::end(kGates), gate) != std::end(kGates)) return {};
   return InvalidArgument({.what = "gate",
                           .got = std::string(gate),
                           .wanted = "build, correct, isolated, block, trajectory or deployment"});
 }
 
-// The verdicts of a gate's list after a new one is put in: one a class, sorted by class.
-Doc WithVerdict(const Doc& verdicts, const Doc& verdict) {
-  Doc result = Doc::array();
-  if (verdicts.is_array()) {
-    for (const Doc& old : verdicts) {
-      if (TextAt(old, "class") != TextAt(verdict, "class")) result.push_back(old);
-    }
+absl::StatusOr<int64_t> CommitEntry(const Store& store, const Doc& entry, const std::string& now) {
+  return Commit(
+      store, [&](const Registry&, const Log&, int64_t) { return Change{.entry = entry}; }, now);
+}
+
+// One change of one record: `edit` gets the record as it is, as the one of the change.
+using Edit = std::function<absl::Status(Doc& entry, Doc& record, int64_t seq)>;
+absl::StatusOr<int64_t> CommitRecord(const Store& store, std::string_view id, const Doc& entry,
+                                     const std::string& now, const Edit& edit) {
+  return Commit(
+      store,
+      [&](const Registry& registry, const Log&, int64_t seq) -> absl::StatusOr<Change> {
+        H3RT_ASSIGN_OR_RETURN(const Record* record, RecordOf(registry, id));
+        Change change{.entry = entry, .records = {record->json}};
+        H3RT_RETURN_IF_ERROR(edit(change.entry, change.records[0], seq));
+        return change;
+      },
+      now);
+}
+
+// Puts a verdict into its gate's list: one a class, sorted by class. What says the same as the old
+// one, whatever entry that was written with, becomes the old one.
+void PutVerdict(Doc& verdicts, Doc& verdict) {
+  if (!verdicts.is_array()) verdicts = Doc::array();
+  const auto before = [](const Doc& a, const Doc& b) {
+    return TextAt(a, "class") < TextAt(b, "class");
+  };
+  for (Doc& old : verdicts) {
+    if (TextAt(old, "class") != TextAt(verdict, "class")) continue;
+    const Doc seq = std::exchange(old["log_seq"], verdict["log_seq"]);
+    if (old == verdict) old["log_seq"] = verdict["log_seq"] = seq;
+    old = verdict;
+    return;
   }
-  result.push_back(verdict);
-  std::sort(result.begin(), result.end(),
-            [](const Doc& a, const Doc& b) { return TextAt(a, "class") < TextAt(b, "class"); });
-  return result;
+  verdicts.push_back(verdict);
+  std::sort(verdicts.begin(), verdicts.end(), before);
 }
 
-// Whether two verdicts say the same, whatever entry they were written with.
-bool SameVerdict(Doc a, Doc b) {
-  a.erase("log_seq");
-  b.erase("log_seq");
-  return a == b;
-}
-
-const Doc* VerdictOf(const Doc& record, const std::string& gate, const std::string& device_class) {
-  const Doc& verdicts = At(At(record, "gates"), gate);
-  if (!verdicts.is_array()) return nullptr;
-  for (const Doc& verdict : verdicts) {
-    if (TextAt(verdict, "class") == device_class) return &verdict;
-  }
-  return nullptr;
-}
-
-// Evaluates gates in their order, each seeing the verdicts of the earlier ones.
-std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view only, int64_t seq,
-                                 bool& changed) {
+// Evaluates gates in their order, each seeing the verdicts of the earlier ones. A verdict that is
+// new has `seq`.
+std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view only, int64_t seq) {
   std::vector<GateResult> results;
   for (const char* gate : kGates) {
     if (!only.empty() && only != gate) continue;
@@ -61,13 +65,7 @@ std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view o
       GateResult result = EvaluateGate(judged, gate, device_class);
       if (result.verdict.is_null()) continue;
       result.verdict["log_seq"] = seq;
-      const Doc* old = VerdictOf(record, gate, device_class);
-      if (old == nullptr || !SameVerdict(*old, result.verdict)) {
-        record["gates"][gate] = WithVerdict(record["gates"][gate], result.verdict);
-        changed = true;
-      } else {
-        result.verdict = *old;
-      }
+      PutVerdict(record["gates"][gate], result.verdict);
       result.arithmetic.insert(
           result.arithmetic.begin(),
           std::string(gate) + " on " + device_class + ": " + TextAt(result.verdict, "verdict"));
@@ -75,6 +73,24 @@ std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view o
     }
   }
   return results;
+}
+
+bool IsNew(const GateResult& result, int64_t seq) {
+  return IntAt(result.verdict, "log_seq", seq - 1) == seq;
+}
+
+// No verdict rests on evidence that its own blobs contradict. Invalidated evidence counts for
+// nothing, so it is not looked at.
+absl::Status CheckEvidence(const Lab& lab, const Doc& record) {
+  Findings findings;
+  for (const Doc& reference : At(record, "evidence")) {
+    const auto evidence = lab.evidence.find(TextAt(reference, "sha256"));
+    if (!BoolAt(reference, "valid") || evidence == lab.evidence.end()) continue;
+    if (!CheckEvidenceForm(evidence->second, findings)) continue;
+    ValidateEvidence(lab.store, evidence->second, lab.policy, findings);
+    RecomputeEvidence(lab.store, evidence->second, findings);
+  }
+  return StatusOfFindings(findings);
 }
 
 // Fields that only commands which prove them may write.
@@ -94,27 +110,24 @@ absl::Status CheckPatch(const SetRequest& request) {
                             .wanted = "fields that people decide",
                             .where = request.id});
   }
-  if (request.title.empty() || request.decision.empty()) {
-    return InvalidArgument({.what = "a change of a record",
-                            .got = "no reason",
-                            .wanted = "--title and --because",
-                            .where = request.id});
-  }
-  return absl::OkStatus();
+  if (!request.title.empty() && !request.decision.empty()) return absl::OkStatus();
+  return InvalidArgument({.what = "a change of a record",
+                          .got = "no reason",
+                          .wanted = "--title and --because",
+                          .where = request.id});
 }
 
-absl::Status CheckStatusChange(const Lab& lab, const Doc& before, const Doc& after) {
-  const std::string from = TextAt(before, "status");
-  const std::string to = TextAt(after, "status");
+absl::Status CheckStatusChange(const Lab& lab, const std::string& from, const Doc& record) {
+  const std::string to = TextAt(record, "status");
   if (const std::string why_not = from == to ? "" : WhyNotTransition(from, to); !why_not.empty()) {
     return InvalidArgument({.what = "status", .got = from + " to " + to, .wanted = why_not});
   }
-  for (const StatusView& view : PermittedStatuses(lab.CaseOf(after))) {
+  for (const StatusView& view : PermittedStatuses(lab.CaseOf(record))) {
     if (view.status != to || view.permitted) continue;
     return InvalidArgument(
         {.what = "status " + to + " is not carried by the evidence",
          .got = "missing: " + view.first_missing,
-         .wanted = "`h3rt lab show " + TextAt(after, "id") + " --why` says what is"});
+         .wanted = "`h3rt lab show " + TextAt(record, "id") + " --why` says what is"});
   }
   return absl::OkStatus();
 }
@@ -148,45 +161,35 @@ absl::StatusOr<int64_t> WritePlan(const Store& store, const PlanRequest& request
                 std::to_string(request.quads) + " quads",
          .wanted = std::to_string(least) + " to 64 processes of 8 to 10000 quads"});
   }
-  return Commit(
-      store,
-      [&](const Registry&, const Log&, int64_t) -> absl::StatusOr<Change> {
-        Change change{
-            .entry = EmptyEntry("plan", "Plan: " + request.id + ", " + request.gate + " gate")};
-        change.entry["hypothesis"] = request.hypothesis;
-        change.entry["authorizes"] = Doc::array({"run " + request.id + " " + request.gate});
-        change.entry["plan"] = {{"experiment", request.id},
-                                {"gate", request.gate},
-                                {"min_abs_ns", IntAt(thresholds, "min_abs_ns")},
-                                {"min_gain_ppm", IntAt(thresholds, "min_gain_ppm")},
-                                {"policy_digest", DigestOf(lab.policy)},
-                                {"processes", request.processes},
-                                {"quads", request.quads}};
-        if (request.predicted_high_ns > 0) {
-          change.entry["projections"] = Doc::array({{{"high", request.predicted_high_ns},
-                                                     {"low", request.predicted_low_ns},
-                                                     {"unit", "ns"}}});
-        }
-        return change;
-      },
-      now);
+  Doc entry = EmptyEntry("plan", "Plan: " + request.id + ", " + request.gate + " gate");
+  entry["hypothesis"] = request.hypothesis;
+  entry["authorizes"].push_back("run " + request.id + " " + request.gate);
+  entry["plan"] = {{"experiment", request.id},
+                   {"gate", request.gate},
+                   {"min_abs_ns", IntAt(thresholds, "min_abs_ns")},
+                   {"min_gain_ppm", IntAt(thresholds, "min_gain_ppm")},
+                   {"policy_digest", DigestOf(lab.policy)},
+                   {"processes", request.processes},
+                   {"quads", request.quads}};
+  if (request.predicted_high_ns > 0) {
+    entry["projections"].push_back(
+        {{"high", request.predicted_high_ns}, {"low", request.predicted_low_ns}, {"unit", "ns"}});
+  }
+  return CommitEntry(store, entry, now);
 }
 
 Doc PlanOf(const Log& log, std::string_view id, std::string_view gate) {
-  for (size_t i = log.entries.size(); i > 0; --i) {
-    const Doc& entry = log.entries[i - 1].json;
-    const Doc& plan = At(entry, "plan");
-    if (TextAt(entry, "kind") != "plan" || TextAt(plan, "experiment") != id ||
+  for (auto entry = log.entries.rbegin(); entry != log.entries.rend(); ++entry) {
+    Doc plan = At(entry->json, "plan");
+    if (TextAt(entry->json, "kind") != "plan" || TextAt(plan, "experiment") != id ||
         TextAt(plan, "gate") != gate) {
       continue;
     }
-    return {{"entry_hash", TextAt(entry, "hash")},
-            {"gate", std::string(gate)},
-            {"log_seq", IntAt(entry, "seq")},
-            {"min_abs_ns", IntAt(plan, "min_abs_ns")},
-            {"min_gain_ppm", IntAt(plan, "min_gain_ppm")},
-            {"processes", IntAt(plan, "processes")},
-            {"quads", IntAt(plan, "quads")}};
+    plan.erase("experiment");
+    plan.erase("policy_digest");
+    plan["entry_hash"] = At(entry->json, "hash");
+    plan["log_seq"] = At(entry->json, "seq");
+    return plan;
   }
   return nullptr;
 }
@@ -196,34 +199,27 @@ absl::StatusOr<GateReport> ApplyGates(const Store& store, std::string_view id,
   if (!gate.empty()) H3RT_RETURN_IF_ERROR(CheckGate(gate));
   H3RT_ASSIGN_OR_RETURN(const Lab lab, OpenLab(store));
   H3RT_ASSIGN_OR_RETURN(const Record* record, RecordOf(lab.registry, id));
+  H3RT_RETURN_IF_ERROR(CheckEvidence(lab, record->json));
   GateReport report;
   Doc judged = record->json;
-  bool changed = false;
-  report.results = Evaluate(lab, judged, gate, lab.log.entries.empty() ? 0 : -1, changed);
-  if (!changed) return report;
-  H3RT_ASSIGN_OR_RETURN(
-      report.log_seq,
-      Commit(
-          store,
-          [&](const Registry& registry, const Log&, int64_t seq) -> absl::StatusOr<Change> {
-            H3RT_ASSIGN_OR_RETURN(const Record* current, RecordOf(registry, id));
-            Change change{.entry = EmptyEntry("decision", "Verdicts of " + std::string(id)),
-                          .records = {current->json}};
-            bool again = false;
-            report.results = Evaluate(lab, change.records[0], gate, seq, again);
-            std::set<std::string> evidence;
-            for (const GateResult& result : report.results) {
-              if (IntAt(result.verdict, "log_seq", -1) != seq) continue;
-              for (const Doc& digest : At(result.verdict, "evidence")) {
-                evidence.insert(digest.get<std::string>());
-              }
-              change.entry["actions"].push_back(result.arithmetic.front() + ": " +
-                                                TextAt(result.verdict, "reason"));
-            }
-            change.entry["evidence"] = evidence;
-            return change;
-          },
-          now));
+  report.results = Evaluate(lab, judged, gate, -1);
+  if (judged == record->json) return report;
+  const auto judge = [&](Doc& entry, Doc& current, int64_t seq) {
+    report.results = Evaluate(lab, current, gate, seq);
+    std::set<std::string> evidence;
+    for (const GateResult& result : report.results) {
+      if (!IsNew(result, seq)) continue;
+      for (const Doc& digest : At(result.verdict, "evidence")) {
+        evidence.insert(digest.get<std::string>());
+      }
+      entry["actions"].push_back(result.arithmetic.front() + ": " +
+                                 TextAt(result.verdict, "reason"));
+    }
+    entry["evidence"] = evidence;
+    return absl::OkStatus();
+  };
+  const Doc entry = EmptyEntry("decision", "Verdicts of " + std::string(id));
+  H3RT_ASSIGN_OR_RETURN(report.log_seq, CommitRecord(store, id, entry, now, judge));
   return report;
 }
 
@@ -231,75 +227,58 @@ absl::StatusOr<int64_t> SetRecord(const Store& store, const SetRequest& request,
                                   const std::string& now) {
   H3RT_RETURN_IF_ERROR(CheckPatch(request));
   H3RT_ASSIGN_OR_RETURN(const Lab lab, OpenLab(store));
-  return Commit(
-      store,
-      [&](const Registry& registry, const Log&, int64_t seq) -> absl::StatusOr<Change> {
-        H3RT_ASSIGN_OR_RETURN(const Record* current, RecordOf(registry, request.id));
-        Doc after = current->json;
-        after.merge_patch(request.patch);
-        after["decision"]["log_seq"] = seq;
-        H3RT_RETURN_IF_ERROR(RefreshSource(store, after));
-        RefreshDigest(after);
-        Findings findings;
-        ValidateRecord(after, lab.policy, kRegistryFile, current->line, findings);
-        H3RT_RETURN_IF_ERROR(StatusOfFindings(findings));
-        H3RT_RETURN_IF_ERROR(CheckStatusChange(lab, current->json, after));
-        Change change{.entry = EmptyEntry(request.kind, request.title), .records = {after}};
-        change.entry["decision"] = request.decision;
-        change.entry["status"] = TextAt(after, "status");
-        return change;
-      },
-      now);
+  const auto patch = [&](Doc& entry, Doc& record, int64_t seq) -> absl::Status {
+    const std::string status_before = TextAt(record, "status");
+    record.merge_patch(request.patch);
+    record["decision"]["log_seq"] = seq;
+    H3RT_RETURN_IF_ERROR(RefreshSource(store, record));
+    RefreshDigest(record);
+    Findings findings;
+    ValidateRecord(record, lab.policy, kRegistryFile, 0, findings);
+    H3RT_RETURN_IF_ERROR(StatusOfFindings(findings));
+    H3RT_RETURN_IF_ERROR(CheckStatusChange(lab, status_before, record));
+    entry["decision"] = request.decision;
+    entry["status"] = TextAt(record, "status");
+    return absl::OkStatus();
+  };
+  return CommitRecord(store, request.id, EmptyEntry(request.kind, request.title), now, patch);
 }
 
 absl::StatusOr<int64_t> AppendEntry(const Store& store, const Doc& fields, const std::string& now) {
-  const std::string kind = TextAt(fields, "kind", "entry");
-  Doc entry = EmptyEntry(kind, TextAt(fields, "title"));
+  Doc entry = EmptyEntry(TextAt(fields, "kind", "entry"), TextAt(fields, "title"));
+  const std::set<std::string> chained = {"hash", "prev", "records", "schema", "seq", "ts"};
   for (const auto& [name, value] : fields.items()) {
-    const bool chained = name == "hash" || name == "prev" || name == "seq" || name == "ts" ||
-                         name == "records" || name == "schema";
-    if (chained || !entry.contains(name)) {
+    if (chained.contains(name) || !entry.contains(name)) {
       return InvalidArgument(
           {.what = "field of a log entry",
            .got = name,
-           .wanted = chained ? "nothing: the log sets it" : "a field of an entry"});
+           .wanted = chained.contains(name) ? "nothing: the log sets it" : "a field of an entry"});
     }
     entry[name] = value;
   }
-  return Commit(
-      store,
-      [&](const Registry&, const Log&, int64_t) -> absl::StatusOr<Change> {
-        return Change{.entry = entry};
-      },
-      now);
+  return CommitEntry(store, entry, now);
 }
 
 absl::StatusOr<int64_t> InvalidateEvidence(const Store& store, std::string_view id,
                                            std::string_view digest, std::string_view reason,
                                            const std::string& now) {
-  return Commit(
-      store,
-      [&](const Registry& registry, const Log&, int64_t seq) -> absl::StatusOr<Change> {
-        H3RT_ASSIGN_OR_RETURN(const Record* current, RecordOf(registry, id));
-        Change change{.entry = EmptyEntry("invalidate", "Invalid evidence of " + std::string(id)),
-                      .records = {current->json}};
-        for (Doc& reference : change.records[0]["evidence"]) {
-          const std::string sha256 = TextAt(reference, "sha256");
-          if (digest.size() < 8 || !sha256.starts_with(digest)) continue;
-          reference["valid"] = false;
-          reference["invalid_reason"] = std::string(reason);
-          reference["invalid_log_seq"] = seq;
-          change.entry["evidence"].push_back(sha256);
-        }
-        if (change.entry["evidence"].empty()) {
-          return NotFound({.what = "no such evidence of " + std::string(id),
-                           .got = std::string(digest),
-                           .wanted = "at least 8 digits of a digest that the record names"});
-        }
-        change.entry["decision"] = std::string(reason);
-        return change;
-      },
-      now);
+  const auto invalidate = [&](Doc& entry, Doc& record, int64_t seq) {
+    for (Doc& reference : record["evidence"]) {
+      const std::string sha256 = TextAt(reference, "sha256");
+      if (digest.size() < 8 || !sha256.starts_with(digest)) continue;
+      reference["valid"] = false;
+      reference["invalid_reason"] = std::string(reason);
+      reference["invalid_log_seq"] = seq;
+      entry["evidence"].push_back(sha256);
+    }
+    entry["decision"] = std::string(reason);
+    if (!entry["evidence"].empty()) return absl::OkStatus();
+    return NotFound({.what = "no such evidence of " + std::string(id),
+                     .got = std::string(digest),
+                     .wanted = "at least 8 digits of a digest that the record names"});
+  };
+  const Doc entry = EmptyEntry("invalidate", "Invalid evidence of " + std::string(id));
+  return CommitRecord(store, id, entry, now, invalidate);
 }
 
 }  // namespace h3rt::lab

@@ -61,9 +61,9 @@ std::vector<Gain> GainsOf(const ReportView& view) {
       const std::string gate = TextAt(plan, "gate", "isolated");
       gain.threshold = IntAt(plan, "min_gain_ppm",
                              IntAt(At(At(view.lab.policy, "gates"), gate), "min_gain_ppm"));
-      gain.about = TextAt(At(envelope, "workload"), "id", "no workload") + ", " +
-                   TextAt(envelope, "target") + ", " + gate +
-                   (cited.role == "result" ? "" : ", " + cited.role);
+      gain.about = TextAt(envelope, "vid", "candidate") + ": " +
+                   TextAt(At(envelope, "workload"), "id", "no workload") + ", " +
+                   TextAt(envelope, "target") + ", " + (cited.role == "result" ? gate : cited.role);
       gains.push_back(std::move(gain));
     }
   }
@@ -74,10 +74,10 @@ void DrawGain(SvgPlot& plot, const Axis& axis, const Gain& gain, int64_t y) {
   const auto point = gain.At("ratio_e9"), low = gain.At("ci_lo_e9"), high = gain.At("ci_hi_e9");
   const auto aa_low = gain.At("aa_lo_e9"), aa_high = gain.At("aa_hi_e9");
   plot.Text(0, y + 14, Shorten(gain.row->id, 44), "label");
-  plot.Text(0, y + 31, Shorten(gain.about, 27), "soft");
-  plot.Text(kFullWidth, y + 31, PercentText(point) + " (" + RangeText(low, high) + ")", "soft",
-            Anchor::kEnd);
-  const int64_t line = y + 47;
+  // On lines of their own: on a phone two texts do not fit beside each other.
+  plot.Text(0, y + 31, Shorten(gain.about, 52), "soft");
+  plot.Text(0, y + 48, PercentText(point) + " (" + RangeText(low, high) + ")", "soft");
+  const int64_t line = y + 66;
   if (aa_low && aa_high) {
     const int64_t from = axis.At(*aa_low);
     plot.Rect(from, line - 8, std::max<int64_t>(axis.At(*aa_high) - from, 20), 16, "band",
@@ -113,24 +113,27 @@ void DrawAxis(SvgPlot& plot, const Axis& axis, int64_t height, int64_t unit, int
 
 // ---- resources
 
-// The last name of a mangled symbol, without namespaces, arguments and template arguments.
+// The last name of a mangled symbol with its template arguments, without namespaces and parameters:
+// "fused_kernel<true>".
 std::string KernelName(const std::string& symbol) {
   int error = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &error), std::free);
   if (error != 0 || text == nullptr) return symbol;
-  std::string flat;
+  std::string name;
   int depth = 0;
   for (const char* at = text.get(); *at != '\0'; ++at) {
-    if (*at == '<' || *at == '(') ++depth;
-    if (depth == 0) flat += *at;
-    if (*at == '>' || *at == ')') --depth;
+    if (depth == 0 && *at == '(') break;
+    if (*at == '<') ++depth;
+    if (*at == '>') --depth;
+    // A namespace or a return type ends here, unless it belongs to an argument.
+    if (depth == 0 && (*at == ':' || *at == ' ')) {
+      name.clear();
+    } else {
+      name += *at;
+    }
   }
-  const size_t colon = flat.rfind("::");
-  if (colon != std::string::npos) flat.erase(0, colon + 2);
-  const size_t space = flat.rfind(' ');
-  if (space != std::string::npos) flat.erase(0, space + 1);
-  return flat.empty() ? symbol : flat;
+  return name.empty() ? symbol : name;
 }
 
 struct KernelKey {
@@ -310,7 +313,7 @@ Figure GateFigure(const ReportView& view) {
 }
 
 Figure GainFigure(const ReportView& view) {
-  constexpr int64_t kRow = 70;
+  constexpr int64_t kRow = 92;
   const std::vector<Gain> gains = GainsOf(view);
   Figure figure;
   figure.empty =

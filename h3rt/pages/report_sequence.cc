@@ -196,9 +196,10 @@ absl::StatusOr<std::vector<SequenceFigure>> SequenceFigures(const ReportView& vi
     size_t step = 1;
     const std::vector<Sample> drawn = Thinned(samples, std::max<size_t>(most, 1), step);
     SequenceFigure figure;
-    figure.title = fmt::format("{}, {}, {}", timing.row->id,
-                               TextAt(At(envelope, "workload"), "id", "no workload"),
-                               TextAt(envelope, "target"));
+    figure.title = fmt::format(
+        "{}, {} against {}, {}, {}", timing.row->id, TextAt(body, "candidate", "candidate"),
+        TextAt(body, "baseline", "baseline"), TextAt(At(envelope, "workload"), "id", "no workload"),
+        TextAt(envelope, "target"));
     int64_t outside = 0;
     figure.figure.svg = Draw(fmt::format("plot-run-{}", figures.size()), figure.title, drawn,
                              RangeOf(samples), At(body, "statistics"), outside);
