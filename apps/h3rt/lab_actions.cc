@@ -132,10 +132,18 @@ struct SetOptions {
   std::string title;
   std::string because;
   std::string kind = "decision";
+  std::string invalidate;
 };
 
 absl::StatusOr<Outcome> Set(const LabOptions& options, const Invocation& invocation,
                             const SetOptions& set) {
+  if (!set.invalidate.empty()) {
+    H3RT_ASSIGN_OR_RETURN(
+        const int64_t seq,
+        lab::InvalidateEvidence(options.store(), set.id, set.invalidate, set.because, options.now));
+    Say(options, invocation, fmt::format("{}: log entry {}\n", set.id, seq));
+    return Outcome{.json = {{"log_seq", seq}}};
+  }
   lab::SetRequest request{
       .id = set.id, .title = set.title, .decision = set.because, .kind = set.kind};
   if (!set.patch_file.empty()) {
@@ -258,7 +266,11 @@ void AddLabActions(CLI::App& lab, LabOptions& options, Invocation& invocation) {
                       "Its decision, at most 280 characters; numbers as {ev:DIGEST/pointer}");
   command->add_option("--patch", set->patch_file,
                       "A JSON file with other fields to change (RFC 7396)");
-  command->add_option("--title", set->title, "Title of the log entry")->required();
+  command->add_option(
+      "--invalidate", set->invalidate,
+      "Mark evidence of the record, by the first digits of its digest, as invalid; it "
+      "stays where it is. Only with --because");
+  command->add_option("--title", set->title, "Title of the log entry");
   command->add_option("--because", set->because, "Why, for the log")->required();
   command->add_option("--kind", set->kind, "Kind of the log entry")
       ->check(CLI::IsMember({"decision", "status", "close", "reopen", "supersede", "correction"}))

@@ -75,7 +75,7 @@ void DrawGain(SvgPlot& plot, const Axis& axis, const Gain& gain, int64_t y) {
   const auto aa_low = gain.At("aa_lo_e9"), aa_high = gain.At("aa_hi_e9");
   plot.Text(0, y + 14, Shorten(gain.row->id, 44), "label");
   // On lines of their own: on a phone two texts do not fit beside each other.
-  plot.Text(0, y + 31, Shorten(gain.about, 52), "soft");
+  plot.Text(0, y + 31, Shorten(gain.about, 48), "soft");
   plot.Text(0, y + 48, PercentText(point) + " (" + RangeText(low, high) + ")", "soft");
   const int64_t line = y + 66;
   if (aa_low && aa_high) {
