@@ -130,9 +130,10 @@ TEST(Lab, AFlippedByteIsFoundWhereverItLies) {
 TEST(Lab, AStatusThatNothingCarriesIsRefusedAndFound) {
   const LabCopy copy;
   const ProgramRun set =
-      copy.Lab({"set", kId, "--status", "production_accepted", "--title", "t", "--because", "b"});
+      copy.Lab({"set", kId, "--status", "quality_rejected", "--title", "t", "--because", "b"});
   EXPECT_EQ(set.exit_code, 2);
-  EXPECT_THAT(set.err, HasSubstr("production_accepted"));
+  EXPECT_THAT(set.err, HasSubstr("quality_rejected is not carried by the evidence"));
+  EXPECT_THAT(set.err, HasSubstr("missing: a fail of the correct gate"));
   // By hand it is no better: the digest, the log and the evidence all disagree.
   copy.Replace(kRegistry, "\"status\":\"research_retained\"", "\"status\":\"production_accepted\"");
   const ProgramRun validate = copy.Lab({"validate"});
