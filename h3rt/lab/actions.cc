@@ -227,6 +227,7 @@ absl::StatusOr<int64_t> SetRecord(const Store& store, const SetRequest& request,
                                   const std::string& now) {
   H3RT_RETURN_IF_ERROR(CheckPatch(request));
   H3RT_ASSIGN_OR_RETURN(const Lab lab, OpenLab(store));
+  H3RT_ASSIGN_OR_RETURN(const Record* known, RecordOf(lab.registry, request.id));
   const auto patch = [&](Doc& entry, Doc& record, int64_t seq) -> absl::Status {
     const std::string status_before = TextAt(record, "status");
     record.merge_patch(request.patch);
@@ -234,7 +235,7 @@ absl::StatusOr<int64_t> SetRecord(const Store& store, const SetRequest& request,
     H3RT_RETURN_IF_ERROR(RefreshSource(store, record));
     RefreshDigest(record);
     Findings findings;
-    ValidateRecord(record, lab.policy, kRegistryFile, 0, findings);
+    ValidateRecord(record, lab.policy, kRegistryFile, known->line, findings);
     H3RT_RETURN_IF_ERROR(StatusOfFindings(findings));
     H3RT_RETURN_IF_ERROR(CheckStatusChange(lab, status_before, record));
     entry["decision"] = request.decision;

@@ -46,6 +46,7 @@ absl::StatusOr<int64_t> WritePlan(const Store& store, const PlanRequest& request
 Doc PlanOf(const Log& log, std::string_view id, std::string_view gate);
 
 // Evaluates the gates over the evidence there is, writes verdicts that changed with one log entry.
+// Refused when a rule or a recomputation from the blobs finds a fault in valid evidence.
 struct GateReport {
   std::vector<GateResult> results;  // of every gate and class that has evidence
   int64_t log_seq = -1;             // -1: nothing changed
