@@ -89,6 +89,23 @@ TEST_F(Bundles, EvidenceIsTakenInOnceAndTheSecondImportChangesNothing) {
   EXPECT_TRUE(Contents(store_.store) == before);
 }
 
+// Only the candidate of an experiment may carry its gates; another variant is there to be looked
+// at.
+TEST_F(Bundles, AVariantThatIsNotTheCandidateOnlyScreens) {
+  constexpr char kId[] = "elem-fused-residual-rmsnorm";
+  ASSERT_TRUE(store_.Put(EmptyEntry("entry", "A record"), {TestRecord(kId)}).ok());
+  NewEvidence candidate = Piece(kId);
+  candidate.envelope["vid"] = "fused";
+  NewEvidence other = Piece(kId);
+  other.envelope["vid"] = "fused_resident";
+  ASSERT_TRUE(Import(PackBundle({candidate, other}).value()).ok()) << TextOf(findings_);
+  std::map<std::string, std::string> roles;
+  const Doc record = store_.Get(kId);
+  for (const Doc& cited : record["evidence"]) roles[TextAt(cited, "vid")] = TextAt(cited, "role");
+  EXPECT_EQ(roles["fused"], "result");
+  EXPECT_EQ(roles["fused_resident"], "screen");
+}
+
 TEST_F(Bundles, PackingIsDeterministicAndReadsBackWhatWasPacked) {
   const std::string bytes = PackBundle({Piece()}).value();
   EXPECT_EQ(bytes, PackBundle({Piece()}).value());
