@@ -1,6 +1,7 @@
 #include "h3rt/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 namespace h3rt {
@@ -179,6 +181,54 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   H3RT_ASSIGN_OR_RETURN(PendingFile file, PendingFile::Create(path));
   H3RT_RETURN_IF_ERROR(file.Write(content));
   return file.Commit();
+}
+
+absl::Status WriteFlushed(const std::string& path, std::string_view content) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (fd < 0) return ErrnoStatus(errno, "write", path);
+  absl::Status status = WriteAll(fd, std::as_bytes(std::span(content)), path);
+  if (status.ok() && ::fsync(fd) != 0) status = ErrnoStatus(errno, "flush", path);
+  if (::close(fd) != 0 && status.ok()) status = ErrnoStatus(errno, "close", path);
+  return status;
+}
+
+absl::Status RenameFlushed(const std::string& from, const std::string& to) {
+  if (from != to && std::rename(from.c_str(), to.c_str()) != 0) {
+    return ErrnoStatus(errno, "rename into", to);
+  }
+  const std::string folder = FolderOf(to);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "open", folder);
+  const int flushed = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  return flushed == 0 ? absl::OkStatus() : ErrnoStatus(error, "flush", folder);
+}
+
+absl::Status ReplaceFlushed(const std::string& path, std::string_view content) {
+  H3RT_RETURN_IF_ERROR(WriteFlushed(path + ".next", content));
+  return RenameFlushed(path + ".next", path);
+}
+
+absl::Status MakeFoldersOf(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(FolderOf(path), error);
+  if (!error) return absl::OkStatus();
+  return ErrnoStatus(error.value(), "create the folder of", path);
+}
+
+absl::StatusOr<FileLock> FileLock::Take(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return ErrnoStatus(errno, "open", path);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return FileLock(fd);
+  const int error = errno;
+  ::close(fd);
+  if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", path);
+  return absl::AbortedError(FormatError({.what = "another process has the lock", .where = path}));
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace h3rt

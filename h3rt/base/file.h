@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "h3rt/base/status.h"
 
@@ -47,5 +48,30 @@ class PendingFile {
 };
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
+
+// The parts of a change in several steps, where a crash between any two must find what was done.
+// A file under its own name, flushed to disk.
+absl::Status WriteFlushed(const std::string& path, std::string_view content);
+// Renames and flushes the folder. Both files lie in the same folder.
+absl::Status RenameFlushed(const std::string& from, const std::string& to);
+// The two with `path`.next in between: the old file is there until the new one is whole.
+absl::Status ReplaceFlushed(const std::string& path, std::string_view content);
+
+// The folders that a file will lie in.
+absl::Status MakeFoldersOf(const std::string& path);
+
+// A lock among processes (flock) for as long as the object lives.
+class FileLock {
+ public:
+  // Makes the file where it is not there. kAborted when another has the lock: never waits.
+  static absl::StatusOr<FileLock> Take(const std::string& path);
+  FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileLock& operator=(FileLock&&) = delete;
+  ~FileLock();
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_;
+};
 
 }  // namespace h3rt

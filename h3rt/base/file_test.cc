@@ -225,5 +225,25 @@ TEST_F(FileTest, TheHashOfAFileIsThatOfItsBytes) {
   EXPECT_EQ(Sha256OfFile(folder_).status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(FileTest, AFlushedReplacementLeavesNothingBeside) {
+  ASSERT_TRUE(ReplaceFlushed(Path("a"), "one").ok());
+  ASSERT_TRUE(ReplaceFlushed(Path("a"), "two").ok());
+  EXPECT_EQ(ReadFile(Path("a")).value(), "two");
+  EXPECT_THAT(Names(), ElementsAre("a"));
+  EXPECT_FALSE(WriteFlushed(Path("no/a"), "x").ok());
+  EXPECT_FALSE(RenameFlushed(Path("b"), Path("a")).ok());
+  EXPECT_FALSE(MakeFoldersOf(Path("a/b/c")).ok()) << "a is a file";
+}
+
+TEST_F(FileTest, ALockIsHadByOne) {
+  {
+    const absl::StatusOr<FileLock> lock = FileLock::Take(Path("lock"));
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    EXPECT_EQ(FileLock::Take(Path("lock")).status().code(), absl::StatusCode::kAborted);
+  }
+  EXPECT_TRUE(FileLock::Take(Path("lock")).ok());
+  EXPECT_FALSE(FileLock::Take(Path("no/lock")).ok());
+}
+
 }  // namespace
 }  // namespace h3rt

@@ -1,12 +1,10 @@
 // Reading the log: the form of an entry, the chain, HEAD.
 #include "h3rt/lab/log.h"
 
-#include <chrono>
-#include <cstdio>
 #include <limits>
 
 #include "h3rt/base/file.h"
-#include "h3rt/base/hash.h"
+#include "h3rt/lab/commit.h"
 #include "h3rt/lab/schema.h"
 
 namespace h3rt::lab {
@@ -14,33 +12,125 @@ namespace {
 
 constexpr char kSchema[] = "lab.log/1";
 constexpr size_t kMostLineBytes = 64 * 1024;
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kMostBackwardsNs = 5 * 60 * kSecond;
-constexpr int64_t kMostFutureNs = 10 * 60 * kSecond;
+constexpr int64_t kMinuteNs = 60'000'000'000;
+constexpr int64_t kMostBackwardsNs = 5 * kMinuteNs;
+constexpr int64_t kMostFutureNs = 10 * kMinuteNs;
+
+// The form of an entry: fields, types, closed sets, and numbers in text that cite nothing.
+void CheckEntry(const Doc& entry, int64_t line, Findings& findings) {
+  FormCheck check{.file = kLogFile, .line = line, .findings = findings};
+  std::string pointer;
+  CheckShape(entry, LogEntryShape(), pointer, check);
+  if (TextAt(entry, "kind") == "import") return;  // another author's words
+  const auto lint = [&](const std::string& where, const Doc& text) {
+    if (!text.is_string()) return;
+    const std::string number = FirstUncitedNumber(text.get_ref<const std::string&>());
+    if (!number.empty()) check.Add("W-NUMBER", where, "cites nothing for " + number);
+  };
+  for (const char* name : {"title", "hypothesis", "decision", "actions", "alternatives",
+                           "authorizes", "forbids", "not_done"}) {
+    const std::string where = std::string("/") + name;
+    const Doc& said = At(entry, name);
+    lint(where, said);
+    for (size_t i = 0; said.is_array() && i < said.size(); ++i) {
+      lint(where + "/" + std::to_string(i), said[i]);
+    }
+  }
+}
+
+// Why `head` is no earlier head of the log, with the code of it; empty when it is.
+struct HeadFault {
+  const char* code = "E-LOG-CHAIN";
+  std::string why = {};
+};
+HeadFault FaultOfHead(const Log& log, const Doc& head) {
+  const int64_t seq = IntAt(head, "seq");
+  const int64_t bytes = IntAt(head, "bytes");
+  const auto count = static_cast<int64_t>(log.entries.size());
+  if (seq > count || bytes > log.bytes) {
+    return {.code = "E-LOG-CUT",
+            .why = "it has " + std::to_string(count) + " entries in " + std::to_string(log.bytes) +
+                   " bytes, HEAD says " + std::to_string(seq) + " in " + std::to_string(bytes)};
+  }
+  if (seq < 1) return {.why = "HEAD says seq " + std::to_string(seq)};
+  const LogEntry& entry = log.entries[static_cast<size_t>(seq - 1)];
+  const std::string name = "entry " + std::to_string(seq);
+  if (TextAt(entry.json, "hash") != TextAt(head, "hash")) {
+    return {.why = name + " has another hash than HEAD says"};
+  }
+  if (entry.end == bytes) return {};
+  return {.why = name + " ends at byte " + std::to_string(entry.end) + ", HEAD says " +
+                 std::to_string(bytes)};
+}
 
 // Walks the lines of a log. One fault ends the walk: nothing behind it can be trusted.
 class Reader {
  public:
-  Reader(std::string_view text, int64_t now_ns, Findings& findings)
-      : text_(text), now_ns_(now_ns), findings_(findings) {
-    log_.head_hash = std::string(64, '0');
+  // `before` entries, the last with the hash `prev`, were read already.
+  Reader(const std::string& now, Findings& findings, size_t before = 0,
+         const std::string& prev = std::string(64, '0'))
+      : now_ns_(ParseUtc(now.empty() ? UtcNow() : now).value_or(0)),
+        findings_(findings),
+        number_(static_cast<int64_t>(before)) {
+    log_.head_hash = prev;
   }
 
-  void Lines() {
-    size_t at = 0;
-    while (at < text_.size() && log_.fault.empty()) {
-      const size_t end = text_.find('\n', at);
+  void Lines(std::string_view text) {
+    while (log_.fault.empty()) {
+      const std::string_view rest = text.substr(static_cast<size_t>(log_.bytes));
+      const size_t end = rest.find('\n');
       if (end == std::string_view::npos) {
-        log_.torn_bytes = static_cast<int64_t>(text_.size() - at);
+        log_.torn_bytes = static_cast<int64_t>(rest.size());
         return;
       }
-      Line(text_.substr(at, end - at), static_cast<int64_t>(end + 1));
-      at = end + 1;
+      Line(rest.substr(0, end));
     }
   }
 
+  void Line(std::string_view line) {
+    ++number_;
+    if (line.size() >= kMostLineBytes) {
+      return LineFault("E-LOG-FORM",
+                       "a line of " + std::to_string(line.size()) + " bytes, which is over 64 KiB");
+    }
+    std::optional<Doc> entry = ParseDocument(line, kLogFile, number_, findings_);
+    if (!entry || !entry->is_object()) return LineFault("E-LOG-CHAIN", "not an entry");
+    if (const std::string why = WhyNotNext(*entry, line); !why.empty()) {
+      return LineFault("E-LOG-CHAIN", why);
+    }
+    if ((TextAt(*entry, "kind") == "genesis") != (number_ == 1)) {
+      return LineFault("E-LOG-FORM", "the genesis is the first entry, and once");
+    }
+    CheckEntry(*entry, number_, findings_);
+    CheckTime(TextAt(*entry, "ts"));
+    log_.head_hash = TextAt(*entry, "hash");
+    log_.bytes += static_cast<int64_t>(line.size()) + 1;
+    log_.entries.push_back({.json = *std::move(entry), .line = number_, .end = log_.bytes});
+  }
+
+  // HEAD, then what is behind the last line.
+  Log Finish(std::optional<std::string_view> head) {
+    if (log_.fault.empty()) Head(head);
+    if (log_.torn_bytes > 0 && log_.fault.empty()) {
+      Add("E-LOG-TORN", kLogFile, number_ + 1,
+          std::to_string(log_.torn_bytes) + " bytes after the last line feed");
+    }
+    return std::move(log_);
+  }
+
+ private:
+  void Add(const char* code, const char* file, int64_t line, const std::string& message) {
+    findings_.Add({.code = code, .file = file, .line = line, .message = message});
+  }
+  void Fault(const char* code, const char* file, int64_t line, const std::string& message) {
+    log_.fault = std::string(code) + " " + file + ":" + std::to_string(line) + ": " + message;
+    Add(code, file, line, message);
+  }
+  void LineFault(const char* code, const std::string& message) {
+    Fault(code, kLogFile, number_, "seq " + std::to_string(number_) + ": " + message);
+  }
+
   void Head(std::optional<std::string_view> text) {
-    if (!log_.fault.empty()) return;
     if (!text) {
       // The first entry is written before the first HEAD.
       if (log_.entries.size() > 1) Fault("E-LOG-CUT", kHeadFile, 0, "HEAD is not there");
@@ -49,79 +139,12 @@ class Reader {
     const Doc head = ParseHead(*text);
     if (head.is_null()) return Fault("E-LOG-CHAIN", kHeadFile, 1, "not the line of a HEAD");
     log_.head_seq = IntAt(head, "seq");
-    const std::string why = WhyNotPrefixOf(log_, head);
-    if (!why.empty()) Fault(IsShort(head) ? "E-LOG-CUT" : "E-LOG-CHAIN", kHeadFile, 1, why);
+    const HeadFault fault = FaultOfHead(log_, head);
+    if (!fault.why.empty()) Fault(fault.code, kHeadFile, 1, fault.why);
   }
 
-  void Torn() {
-    if (log_.torn_bytes == 0 || !log_.fault.empty()) return;
-    Add("E-LOG-TORN", kLogFile, LineNumber(),
-        std::to_string(log_.torn_bytes) + " bytes after the last line feed");
-  }
-
-  Log Take() { return std::move(log_); }
-
-  // Why `head` is no earlier head of the log; empty when it is.
-  static std::string WhyNotPrefixOf(const Log& log, const Doc& head) {
-    const int64_t seq = IntAt(head, "seq");
-    const int64_t bytes = IntAt(head, "bytes");
-    const auto count = static_cast<int64_t>(log.entries.size());
-    if (seq > count || bytes > log.bytes) {
-      return "it has " + std::to_string(count) + " entries in " + std::to_string(log.bytes) +
-             " bytes, HEAD says " + std::to_string(seq) + " in " + std::to_string(bytes);
-    }
-    if (seq < 1) return "HEAD says seq " + std::to_string(seq);
-    const LogEntry& entry = log.entries[static_cast<size_t>(seq - 1)];
-    if (TextAt(entry.json, "hash") != TextAt(head, "hash")) {
-      return "entry " + std::to_string(seq) + " has another hash than HEAD says";
-    }
-    if (entry.end != bytes) {
-      return "entry " + std::to_string(seq) + " ends at byte " + std::to_string(entry.end) +
-             ", HEAD says " + std::to_string(bytes);
-    }
-    return "";
-  }
-
- private:
-  int64_t LineNumber() const { return static_cast<int64_t>(log_.entries.size()) + 1; }
-  bool IsShort(const Doc& head) const {
-    return IntAt(head, "seq") > static_cast<int64_t>(log_.entries.size()) ||
-           IntAt(head, "bytes") > log_.bytes;
-  }
-  void Add(const char* code, const char* file, int64_t line, std::string message) {
-    findings_.Add({.code = code, .file = file, .line = line, .message = std::move(message)});
-  }
-  void Fault(const char* code, const char* file, int64_t line, const std::string& message) {
-    log_.fault = std::string(code) + " " + file + ":" + std::to_string(line) + ": " + message;
-    Add(code, file, line, message);
-  }
-
-  void Line(std::string_view line, int64_t end) {
-    const int64_t number = LineNumber();
-    const std::string here = "seq " + std::to_string(number) + ": ";
-    if (line.size() >= kMostLineBytes) {
-      return Fault("E-LOG-FORM", kLogFile, number, here + "a line over 64 KiB");
-    }
-    std::optional<Doc> entry = ParseDocument(line, kLogFile, number, findings_);
-    if (!entry || !entry->is_object()) {
-      return Fault("E-LOG-CHAIN", kLogFile, number, here + "not an entry");
-    }
-    if (const std::string why = WhyNotNext(*entry, line, number); !why.empty()) {
-      return Fault("E-LOG-CHAIN", kLogFile, number, here + why);
-    }
-    if ((TextAt(*entry, "kind") == "genesis") != (number == 1)) {
-      return Fault("E-LOG-FORM", kLogFile, number,
-                   here + "the genesis is the first entry, and once");
-    }
-    CheckEntry(*entry, number, findings_);
-    CheckTime(*entry, number);
-    log_.head_hash = TextAt(*entry, "hash");
-    log_.bytes = end;
-    log_.entries.push_back({.json = std::move(*entry), .line = number, .end = end});
-  }
-
-  std::string WhyNotNext(const Doc& entry, std::string_view line, int64_t number) const {
-    if (IntAt(entry, "seq") != number) return "its seq is " + At(entry, "seq").dump();
+  std::string WhyNotNext(const Doc& entry, std::string_view line) const {
+    if (IntAt(entry, "seq") != number_) return "its seq is " + At(entry, "seq").dump();
     if (TextAt(entry, "prev") != log_.head_hash) return "its prev is not the hash before it";
     const std::string hash = TextAt(entry, "hash");
     if (!IsDigest(hash) || LogHash(entry) != hash) return "its hash is not that of its content";
@@ -129,20 +152,20 @@ class Reader {
     return "";
   }
 
-  void CheckTime(const Doc& entry, int64_t number) {
-    const std::optional<int64_t> ns = ParseUtc(TextAt(entry, "ts"));
+  void CheckTime(const std::string& ts) {
+    const std::optional<int64_t> ns = ParseUtc(ts);
     if (!ns) return;  // CheckEntry said so
     if (*ns - now_ns_ > kMostFutureNs) {
-      Add("E-TIME", kLogFile, number, "ts " + TextAt(entry, "ts") + " is in the future");
+      Add("E-TIME", kLogFile, number_, "ts " + ts + " is in the future");
     } else if (last_ns_ - *ns > kMostBackwardsNs) {
-      Add("W-TIME", kLogFile, number, "ts " + TextAt(entry, "ts") + " is before the entry above");
+      Add("W-TIME", kLogFile, number_, "ts " + ts + " is before the entry above");
     }
     last_ns_ = *ns;
   }
 
-  std::string_view text_;
   int64_t now_ns_;
   Findings& findings_;
+  int64_t number_;  // of the line
   Log log_;
   int64_t last_ns_ = std::numeric_limits<int64_t>::min() / 2;
 };
@@ -187,11 +210,13 @@ Doc ParseHead(std::string_view text) {
 
 Log ParseLog(std::string_view text, std::optional<std::string_view> head, const std::string& now,
              Findings& findings) {
-  Reader reader(text, ParseUtc(now.empty() ? UtcNow() : now).value_or(0), findings);
-  reader.Lines();
-  reader.Head(head);
-  reader.Torn();
-  return reader.Take();
+  Reader reader(now, findings);
+  reader.Lines(text);
+  return reader.Finish(head);
+}
+
+void CheckNextLine(const Log& log, std::string_view line, Findings& findings) {
+  Reader("", findings, log.entries.size(), log.head_hash).Line(line);
 }
 
 std::optional<Log> LoadLog(const Store& store, Findings& findings, const std::string& now) {
@@ -204,13 +229,11 @@ std::optional<Log> LoadLog(const Store& store, Findings& findings, const std::st
 }
 
 void VerifyAgainst(const Log& log, const Doc& head, std::string_view name, Findings& findings) {
-  const std::string why = Reader::WhyNotPrefixOf(log, head);
-  if (why.empty()) return;
-  const bool cut = IntAt(head, "seq") > static_cast<int64_t>(log.entries.size()) ||
-                   IntAt(head, "bytes") > log.bytes;
-  findings.Add({.code = cut ? "E-LOG-CUT" : "E-LOG-CHAIN",
+  const HeadFault fault = FaultOfHead(log, head);
+  if (fault.why.empty()) return;
+  findings.Add({.code = fault.code,
                 .file = kLogFile,
-                .message = "against " + std::string(name) + ": " + why});
+                .message = "against " + std::string(name) + ": " + fault.why});
 }
 
 Doc EmptyEntry(std::string_view kind, std::string_view title) {
@@ -222,68 +245,6 @@ Doc EmptyEntry(std::string_view kind, std::string_view title) {
   entry["kind"] = kind;
   entry["title"] = title;
   return entry;
-}
-
-void CheckEntry(const Doc& entry, int64_t line, Findings& findings) {
-  FormCheck check{.file = kLogFile, .line = line, .findings = findings};
-  std::string pointer;
-  CheckShape(entry, LogEntryShape(), pointer, check);
-  if (TextAt(entry, "kind") == "import") return;  // another author's words
-  const auto lint = [&](const std::string& where, const Doc& text) {
-    if (!text.is_string()) return;
-    const std::string number = FirstUncitedNumber(text.get_ref<const std::string&>());
-    if (!number.empty()) check.Add("W-NUMBER", where, "cites nothing for " + number);
-  };
-  for (const char* name : {"title", "hypothesis", "decision"}) {
-    lint(std::string("/") + name, At(entry, name));
-  }
-  for (const char* name : {"actions", "alternatives", "authorizes", "forbids", "not_done"}) {
-    const Doc& texts = At(entry, name);
-    for (size_t i = 0; texts.is_array() && i < texts.size(); ++i) {
-      lint(std::string("/") + name + "/" + std::to_string(i), texts[i]);
-    }
-  }
-}
-
-std::string UtcNow() {
-  using std::chrono::floor;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  const std::chrono::sys_days days{floor<std::chrono::days>(std::chrono::seconds(ns / kSecond))};
-  const std::chrono::year_month_day date(days);
-  const int64_t second = ns / kSecond - days.time_since_epoch().count() * int64_t{86400};
-  char text[64];
-  std::snprintf(text, sizeof(text), "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(second / 3600),
-                static_cast<int>(second / 60 % 60), static_cast<int>(second % 60),
-                static_cast<int>(ns % kSecond));
-  return text;
-}
-
-std::optional<int64_t> ParseUtc(std::string_view text) {
-  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd.dddddddddZ";
-  if (text.size() != kForm.size()) return std::nullopt;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (kForm[i] == 'd' ? !digit : text[i] != kForm[i]) return std::nullopt;
-  }
-  const auto number = [&](size_t at, size_t length) {
-    int64_t value = 0;
-    for (const char c : text.substr(at, length)) value = value * 10 + (c - '0');
-    return value;
-  };
-  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(number(0, 4))),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2))));
-  const int64_t hour = number(11, 2);
-  const int64_t minute = number(14, 2);
-  const int64_t second = number(17, 2);
-  // Nanoseconds in 64 bits reach from 1678 to 2261.
-  const bool in_range = number(0, 4) >= 1970 && number(0, 4) <= 2261;
-  if (!date.ok() || !in_range || hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  return ((days * 24 + hour) * 60 + minute) * 60 * kSecond + second * kSecond + number(20, 9);
 }
 
 }  // namespace h3rt::lab

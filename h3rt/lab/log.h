@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "h3rt/base/utc.h"
 #include "h3rt/lab/store.h"
 
 namespace h3rt::lab {
@@ -32,8 +33,9 @@ struct Log {
 std::string LogHash(const Doc& entry);
 
 // Verifies a log and the HEAD that goes with it (nullopt: there is none): E-LOG-CHAIN, E-LOG-CUT,
-// E-LOG-TORN, E-LOG-FORM, E-TIME, W-TIME, and what CheckEntry finds. A log longer than HEAD is no
-// fault: HEAD is written after the log. `now` is for the time checks; empty: the clock.
+// E-LOG-TORN, E-LOG-FORM, E-TIME, W-TIME, what is wrong with the form of an entry, and W-NUMBER for
+// numbers in its texts that cite nothing (not for imports). A log longer than HEAD is no fault:
+// HEAD is written after the log. `now` is for the time checks; empty: the clock.
 Log ParseLog(std::string_view text, std::optional<std::string_view> head, const std::string& now,
              Findings& findings);
 // The same from a store; an empty log where there is none. Nothing only when it cannot be read
@@ -52,9 +54,6 @@ Doc ParseHead(std::string_view text);
 // `document` (import entries: where the words come from), `quarantine` (sha256 and bytes of what
 // was moved away), `registry` (digest of the registry file after the entry; set by Commit).
 Doc EmptyEntry(std::string_view kind, std::string_view title);
-// The form of an entry: fields, types, closed sets, and numbers in text that cite nothing
-// (W-NUMBER, not for imports).
-void CheckEntry(const Doc& entry, int64_t line, Findings& findings);
 
 // One change under the writers' lock: `build` sees the registry as it is and the seq that its entry
 // will have, and gives the records it writes (whole, digests are set here) and the entry (its
@@ -76,10 +75,5 @@ absl::StatusOr<std::string> Recover(const Store& store);
 // Moves a torn last line to a quarantine blob and appends an entry that names it. Never touches
 // what ends in a line feed. Says what it did, empty for nothing.
 absl::StatusOr<std::string> RepairLog(const Store& store, const std::string& now = "");
-
-// UTC, "2026-08-26T14:03:22.123456789Z".
-std::string UtcNow();
-// Nanoseconds since 1970 of a time in exactly that form.
-std::optional<int64_t> ParseUtc(std::string_view text);
 
 }  // namespace h3rt::lab
