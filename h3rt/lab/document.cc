@@ -1,5 +1,6 @@
 #include "h3rt/lab/document.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,13 @@ constexpr size_t kMostText = 1u << 30;
 constexpr int64_t kMostInteger = (int64_t{1} << 53) - 1;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Of a character that is UTF-8: U+0000 to U+001F and U+007F to U+009F.
+bool IsControl(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  return lead < 0x20 || lead == 0x7f ||
+         (lead == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+}
 
 // A recursive descent over the text. The first fault ends it.
 class Parser {
@@ -105,31 +113,20 @@ class Parser {
         "got \"" + std::string(text_.substr(at_, step)) + "\", wanted " + std::string(wanted));
   }
 
-  bool Literal(std::string_view word, Doc value, Doc& out) {
-    if (text_.substr(at_, word.size()) != word) return Unexpected("a value");
-    at_ += word.size();
-    out = std::move(value);
-    return true;
-  }
-
   bool Value(Doc& out) {
-    switch (Peek()) {
-      case '{':
-        return Object(out);
-      case '[':
-        return List(out);
-      case '"':
-        out = std::string();
-        return String(out.get_ref<std::string&>());
-      case 't':
-        return Literal("true", true, out);
-      case 'f':
-        return Literal("false", false, out);
-      case 'n':
-        return Literal("null", nullptr, out);
-      default:
-        return Number(out);
+    if (Peek() == '{') return Object(out);
+    if (Peek() == '[') return List(out);
+    if (Peek() == '"') {
+      out = std::string();
+      return String(out.get_ref<std::string&>());
     }
+    for (const std::string_view word : {"true", "false", "null"}) {
+      if (!text_.substr(at_).starts_with(word)) continue;
+      at_ += word.size();
+      out = word == "null" ? Doc() : Doc(word == "true");
+      return true;
+    }
+    return Number(out);
   }
 
   bool Number(Doc& out) {
@@ -158,65 +155,39 @@ class Parser {
     return true;
   }
 
-  bool Hex4(uint32_t& out) {
-    out = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char c = Peek();
-      const int digit = IsDigit(c)               ? c - '0'
-                        : (c >= 'a' && c <= 'f') ? c - 'a' + 10
-                        : (c >= 'A' && c <= 'F') ? c - 'A' + 10
-                                                 : -1;
-      if (digit < 0) return Unexpected("four hex digits");
-      out = out * 16 + static_cast<uint32_t>(digit);
+  bool FourHexDigits() {
+    for (const size_t end = at_ + 4; at_ < end; ++at_) {
+      if (std::string_view("0123456789abcdefABCDEF").find(Peek()) == std::string_view::npos) {
+        return Unexpected("four hex digits");
+      }
     }
     return true;
   }
 
-  bool UnicodeEscape(size_t begin, std::string& out) {
-    uint32_t code = 0;
-    if (!Hex4(code)) return false;
-    if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_, 2) == "\\u") {
-      at_ += 2;
-      uint32_t low = 0;
-      if (!Hex4(low)) return false;
-      if (low < 0xdc00 || low > 0xdfff) return Fail("E-JSON-ENC", begin, "a lone surrogate");
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    }
-    if (code >= 0xd800 && code <= 0xdfff) return Fail("E-JSON-ENC", begin, "a lone surrogate");
-    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
-      return Fail("E-JSON-ENC", begin, "a control character");
-    }
-    const auto byte = [&out](uint32_t value) { out += static_cast<char>(value); };
-    if (code < 0x80) {
-      byte(code);
-    } else if (code < 0x800) {
-      byte(0xc0 | (code >> 6));
-    } else if (code < 0x10000) {
-      byte(0xe0 | (code >> 12));
-      byte(0x80 | ((code >> 6) & 0x3f));
-    } else {
-      byte(0xf0 | (code >> 18));
-      byte(0x80 | ((code >> 12) & 0x3f));
-      byte(0x80 | ((code >> 6) & 0x3f));
-    }
-    if (code >= 0x80) byte(0x80 | (code & 0x3f));
-    return true;
-  }
-
+  // Finds where an escape ends, with the low half of a pair; the library decodes it.
   bool Escape(std::string& out) {
     const size_t begin = at_++;
     const char c = Peek();
-    if (c == '"' || c == '\\' || c == '/') {
-      out += c;
-      ++at_;
-      return true;
+    if (std::string_view("\"\\/bfnrtu").find(c) == std::string_view::npos) {
+      return Unexpected("an escape");
     }
-    if (c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't') {
-      return Fail("E-JSON-ENC", begin, "a control character");
-    }
-    if (c != 'u') return Unexpected("an escape");
     ++at_;
-    return UnicodeEscape(begin, out);
+    if (c == 'u') {
+      if (!FourHexDigits()) return false;
+      const bool high = (text_[at_ - 4] | 0x20) == 'd' &&
+                        std::string_view("89abAB").find(text_[at_ - 3]) != std::string_view::npos;
+      if (high && text_.substr(at_, 2) == "\\u") {
+        at_ += 2;
+        if (!FourHexDigits()) return false;
+      }
+    }
+    const Doc read = Doc::parse("\"" + std::string(text_.substr(begin, at_ - begin)) + "\"",
+                                /*cb=*/nullptr, /*allow_exceptions=*/false);
+    if (read.is_discarded()) return Fail("E-JSON-ENC", begin, "a lone surrogate");
+    const std::string& decoded = read.get_ref<const std::string&>();
+    if (IsControl(decoded)) return Fail("E-JSON-ENC", begin, "a control character");
+    out += decoded;
+    return true;
   }
 
   bool String(std::string& out) {
@@ -238,9 +209,7 @@ class Parser {
       }
       const size_t step = Utf8Step(text_.substr(at_));
       if (step == 0) return Fail("E-JSON-ENC", at_, "a byte that is not UTF-8");
-      if (step == 1 || (step == 2 && text_[at_] == '\xc2' && text_[at_ + 1] < '\xa0')) {
-        return Fail("E-JSON-ENC", at_, "a control character");
-      }
+      if (IsControl(text_.substr(at_))) return Fail("E-JSON-ENC", at_, "a control character");
       out += text_.substr(at_, step);
       at_ += step;
     }
@@ -248,72 +217,63 @@ class Parser {
     return true;
   }
 
-  bool List(Doc& out) {
+  // What stands between brackets: `item` reads one and stays before the comma.
+  template <typename Item>
+  bool Items(char close, const char* what, const Item& item) {
     if (++depth_ > kMostDepth) return Fail("E-JSON-LIMIT", at_, "nesting over 64 levels");
-    out = Doc::array();
     ++at_;
     SkipSpace();
-    for (size_t index = 0; Peek() != ']'; ++index) {
-      path_.push_back({nullptr, index});
-      out.push_back(nullptr);
-      if (!Value(out.back())) return false;
+    while (Peek() != close) {
+      if (!item()) return false;
       path_.pop_back();
       SkipSpace();
-      if (Peek() == ']') break;
-      if (Peek() != ',') return Unexpected("a comma or ]");
+      if (Peek() == close) break;
+      if (Peek() != ',') return Unexpected(std::string("a comma or ") + close);
       ++at_;
       SkipSpace();
-      if (Peek() == ']') return Unexpected("a value");
+      if (Peek() == close) return Unexpected(what);
     }
     ++at_;
     --depth_;
     return true;
   }
 
+  bool List(Doc& out) {
+    out = Doc::array();
+    return Items(']', "a value", [&] {
+      path_.push_back({nullptr, out.size()});
+      out.push_back(nullptr);
+      return Value(out.back());
+    });
+  }
+
   bool Object(Doc& out) {
-    if (++depth_ > kMostDepth) return Fail("E-JSON-LIMIT", at_, "nesting over 64 levels");
     out = Doc::object();
     auto& members = out.get_ref<Doc::object_t&>();
     std::vector<std::pair<const std::string*, size_t>> seen;
-    ++at_;
-    SkipSpace();
-    while (Peek() != '}') {
+    return Items('}', "a key", [&] {
       if (Peek() != '"') return Unexpected("a key");
       const size_t key_at = at_;
       std::string key;
       if (!String(key)) return false;
-      const auto [it, is_new] = members.try_emplace(std::move(key));
-      if (!is_new) return Duplicate(it->first, key_at, seen);
-      seen.emplace_back(&it->first, key_at);
+      const auto it = members.try_emplace(std::move(key));
+      const std::string* const name = &it.first->first;
+      if (!it.second) {
+        const auto first = std::find_if(seen.begin(), seen.end(),
+                                        [&](const auto& one) { return one.first == name; });
+        const auto [line, column] = Place(first->second);
+        return Fail("E-JSON-DUPKEY", key_at,
+                    "the key \"" + name->substr(0, 80) + "\" a second time; the first is at " +
+                        std::to_string(line) + ":" + std::to_string(column));
+      }
+      seen.emplace_back(name, key_at);
       SkipSpace();
       if (Peek() != ':') return Unexpected("a colon");
       ++at_;
       SkipSpace();
-      path_.push_back({&it->first, 0});
-      if (!Value(it->second)) return false;
-      path_.pop_back();
-      SkipSpace();
-      if (Peek() == '}') break;
-      if (Peek() != ',') return Unexpected("a comma or }");
-      ++at_;
-      SkipSpace();
-      if (Peek() == '}') return Unexpected("a key");
-    }
-    ++at_;
-    --depth_;
-    return true;
-  }
-
-  bool Duplicate(const std::string& key, size_t key_at,
-                 const std::vector<std::pair<const std::string*, size_t>>& seen) {
-    for (const auto& [name, offset] : seen) {
-      if (name != &key) continue;
-      const auto [line, column] = Place(offset);
-      return Fail("E-JSON-DUPKEY", key_at,
-                  "the key \"" + key.substr(0, 80) + "\" a second time; the first is at " +
-                      std::to_string(line) + ":" + std::to_string(column));
-    }
-    return false;
+      path_.push_back({name, 0});
+      return Value(it.first->second);
+    });
   }
 
   std::string_view text_;
@@ -385,11 +345,7 @@ std::string PointerToken(std::string_view key) {
 }
 
 bool IsDigest(std::string_view text) {
-  if (text.size() != 64) return false;
-  for (const char c : text) {
-    if (!IsDigit(c) && (c < 'a' || c > 'f')) return false;
-  }
-  return true;
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 const Doc& At(const Doc& object, std::string_view key) {
@@ -412,6 +368,18 @@ int64_t IntAt(const Doc& object, std::string_view key, int64_t otherwise) {
 bool BoolAt(const Doc& object, std::string_view key, bool otherwise) {
   const Doc& value = At(object, key);
   return value.is_boolean() ? value.get<bool>() : otherwise;
+}
+
+bool Holds(const Doc& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+const Doc* FindBy(const Doc& list, std::string_view key, std::string_view text) {
+  for (const Doc& item : list) {
+    const Doc& value = At(item, key);
+    if (value.is_string() && value.get_ref<const std::string&>() == text) return &item;
+  }
+  return nullptr;
 }
 
 }  // namespace h3rt::lab

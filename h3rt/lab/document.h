@@ -45,5 +45,9 @@ int64_t IntAt(const Doc& object, std::string_view key, int64_t otherwise = 0);
 bool BoolAt(const Doc& object, std::string_view key, bool otherwise = false);
 // The value under a key, or a null document.
 const Doc& At(const Doc& object, std::string_view key);
+// Whether a list has this text as an item.
+bool Holds(const Doc& list, std::string_view text);
+// The first object of a list with this text under a key; null when there is none.
+const Doc* FindBy(const Doc& list, std::string_view key, std::string_view text);
 
 }  // namespace h3rt::lab

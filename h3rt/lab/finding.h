@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "h3rt/base/exit_code.h"
@@ -44,6 +45,16 @@ class Findings {
   // The code must be in the table (a fault of ours otherwise). Control bytes and what is not UTF-8
   // are escaped, so that a finding is one line whatever it quotes.
   void Add(Finding finding);
+  // At the first column of a line.
+  void Add(const char* code, std::string_view file, int64_t line, std::string_view pointer,
+           std::string message) {
+    Add({.code = code,
+         .file = std::string(file),
+         .line = line,
+         .column = 1,
+         .pointer = std::string(pointer),
+         .message = std::move(message)});
+  }
   // Turns a rule off: its findings are neither kept nor counted. For the mutation test.
   void Mute(std::string_view code) { muted_ = code; }
   // --strict: staleness and lint warnings of CodeTable() that strictness raises count as errors.

@@ -1,3 +1,4 @@
+// Values against their shapes, and what is read in texts: numbers, references, predicates.
 #include "h3rt/lab/schema.h"
 
 #include <algorithm>
@@ -10,25 +11,18 @@ namespace h3rt::lab {
 namespace {
 
 bool IsDecimal(char c) { return c >= '0' && c <= '9'; }
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 bool IsPlaceholder(std::string_view text) {
   static constexpr std::string_view kThese[] = {"unknown", "n/a", "na",  "tbd", "todo", "null",
                                                 "-1",      "?",   "xxx", "-",   "..."};
-  const std::string lower = Lower(text);
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return std::find(std::begin(kThese), std::end(kThese), lower) != std::end(kThese);
 }
 
-bool IsHex(std::string_view text, size_t digits) {
-  return text.size() == digits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool IsCommit(std::string_view text) {
+  return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // sm_90, sm_90a, sm_121f.
@@ -40,7 +34,11 @@ bool IsTarget(std::string_view text) {
          std::all_of(text.begin(), text.end(), IsDecimal);
 }
 
-// How many letters must change (Levenshtein), for the nearest known name.
+bool IsClass(std::string_view text) { return text == "host" || IsTarget(text); }
+
+bool IsTime(std::string_view text) { return ParseUtc(text).has_value(); }
+
+// How many letters must change (Levenshtein).
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -75,54 +73,39 @@ std::string Joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// What each kind wants, and its pattern for the JSON Schema.
+// What each kind is: in JSON Schema, in words, and the form of its texts.
 struct KindText {
-  Kind kind;
+  const char* type;
   const char* wanted;
-  const char* pattern;
+  const char* pattern = nullptr;
+  bool (*has_form)(std::string_view) = nullptr;
 };
-constexpr KindText kKindTexts[] = {
-    {Kind::kBool, "true or false", nullptr},
-    {Kind::kInt, "an integer", nullptr},
-    {Kind::kText, "a text", nullptr},
-    {Kind::kDigest, "64 lower-case hex digits", "^[0-9a-f]{64}$"},
-    {Kind::kId, "lower-case words joined by hyphens, 3 to 80 characters",
-     "^[a-z0-9]+(-[a-z0-9]+)*$"},
-    {Kind::kCommit, "40 lower-case hex digits", "^[0-9a-f]{40}$"},
-    {Kind::kPath, "a relative path", "^[^/].*$"},
-    {Kind::kTarget, "an architecture like sm_90a", "^sm_[1-9][0-9]{1,2}[af]?$"},
-    {Kind::kClass, "an architecture like sm_90a, or host", "^(host|sm_[1-9][0-9]{1,2}[af]?)$"},
-    {Kind::kTime, "a time like 2026-08-26T14:03:22.123456789Z",
-     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{9}Z$"},
-    {Kind::kObject, "an object", nullptr},
-    {Kind::kList, "a list", nullptr},
-    {Kind::kMap, "an object", nullptr},
-};
-
 const KindText& TextOf(Kind kind) {
-  for (const KindText& text : kKindTexts) {
-    if (text.kind == kind) return text;
-  }
-  return kKindTexts[0];
-}
-
-bool HasForm(std::string_view text, Kind kind) {
-  switch (kind) {
-    case Kind::kDigest:
-      return IsDigest(text);
-    case Kind::kId:
-      return IsId(text);
-    case Kind::kCommit:
-      return IsHex(text, 40);
-    case Kind::kTarget:
-      return IsTarget(text);
-    case Kind::kClass:
-      return text == "host" || IsTarget(text);
-    case Kind::kTime:
-      return ParseUtc(text).has_value();
-    default:
-      return true;
-  }
+  static const std::map<Kind, KindText> kTexts = {
+      {Kind::kAny, {nullptr, "anything"}},
+      {Kind::kBool, {"boolean", "true or false"}},
+      {Kind::kInt, {"integer", "an integer"}},
+      {Kind::kText, {"string", "a text"}},
+      {Kind::kEnum, {nullptr, "a word"}},
+      {Kind::kDigest, {"string", "64 lower-case hex digits", "^[0-9a-f]{64}$", IsDigest}},
+      {Kind::kId,
+       {"string", "lower-case words joined by hyphens, 3 to 80 characters",
+        "^[a-z0-9]+(-[a-z0-9]+)*$", IsId}},
+      {Kind::kCommit, {"string", "40 lower-case hex digits", "^[0-9a-f]{40}$", IsCommit}},
+      {Kind::kPath, {"string", "a relative path", "^[^/].*$"}},
+      {Kind::kTarget,
+       {"string", "an architecture like sm_90a", "^sm_[1-9][0-9]{1,2}[af]?$", IsTarget}},
+      {Kind::kClass,
+       {"string", "an architecture like sm_90a, or host", "^(host|sm_[1-9][0-9]{1,2}[af]?)$",
+        IsClass}},
+      {Kind::kTime,
+       {"string", "a time like 2026-08-26T14:03:22.123456789Z",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{9}Z$", IsTime}},
+      {Kind::kObject, {"object", "an object"}},
+      {Kind::kList, {"array", "a list"}},
+      {Kind::kMap, {"object", "an object"}},
+  };
+  return kTexts.at(kind);
 }
 
 void CheckText(const std::string& text, const Shape& shape, const std::string& pointer,
@@ -155,8 +138,9 @@ void CheckText(const std::string& text, const Shape& shape, const std::string& p
                      "got " + std::to_string(size) + " bytes of text, wanted 1 to " +
                          std::to_string(shape.high));
   }
-  if (!HasForm(text, shape.kind)) {
-    check.Add("E-TYPE", pointer, got + ", wanted " + TextOf(shape.kind).wanted);
+  const KindText& kind = TextOf(shape.kind);
+  if (kind.has_form != nullptr && !kind.has_form(text)) {
+    check.Add("E-TYPE", pointer, got + ", wanted " + kind.wanted);
   }
 }
 
@@ -208,92 +192,106 @@ void CheckItems(const Doc& value, const Shape& shape, std::string& pointer, Form
 Doc SchemaOfShape(const Shape& shape) {
   Doc out = Doc::object();
   const KindText& text = TextOf(shape.kind);
-  const auto type = [&](const char* name) {
-    out["type"] = shape.null == Null::kNo ? Doc(name) : Doc{name, "null"};
-  };
-  switch (shape.kind) {
-    case Kind::kAny:
-      return out;
-    case Kind::kBool:
-      type("boolean");
-      return out;
-    case Kind::kInt:
-      type("integer");
-      out["minimum"] = shape.low;
-      out["maximum"] = shape.high;
-      return out;
-    case Kind::kEnum:
-      out["enum"] = shape.words;
-      if (shape.null != Null::kNo) out["enum"].push_back(nullptr);
-      return out;
-    case Kind::kObject:
-      type("object");
-      out["additionalProperties"] = false;
-      out["properties"] = Doc::object();
-      out["required"] = Doc::array();
-      for (const Field& field : shape.fields) {
-        out["properties"][field.name] = SchemaOfShape(field.shape);
-        out["required"].push_back(field.name);
-      }
-      break;
-    case Kind::kList:
-      type("array");
-      out["items"] = SchemaOfShape(shape.item[0]);
-      out["minItems"] = shape.low;
-      return out;
-    case Kind::kMap:
-      type("object");
-      out["additionalProperties"] = SchemaOfShape(shape.item[0]);
-      return out;
-    default:
-      type("string");
-      if (shape.kind == Kind::kText) {
-        out["minLength"] = shape.low;
-        out["maxLength"] = shape.high;
-      }
-      if (text.pattern != nullptr) out["pattern"] = text.pattern;
-  }
+  const bool nullable = shape.null != Null::kNo;
+  if (text.type != nullptr) out["type"] = nullable ? Doc{text.type, "null"} : Doc(text.type);
+  if (text.pattern != nullptr) out["pattern"] = text.pattern;
   if (shape.null == Null::kGap) out["description"] = "null needs an entry in missing";
+  if (shape.kind == Kind::kInt) {
+    out["minimum"] = shape.low;
+    out["maximum"] = shape.high;
+  } else if (shape.kind == Kind::kText) {
+    out["minLength"] = shape.low;
+    out["maxLength"] = shape.high;
+  } else if (shape.kind == Kind::kEnum) {
+    out["enum"] = shape.words;
+    if (nullable) out["enum"].push_back(nullptr);
+  } else if (shape.kind == Kind::kObject) {
+    out["additionalProperties"] = false;
+    out["properties"] = Doc::object();
+    out["required"] = Doc::array();
+    for (const Field& field : shape.fields) {
+      out["properties"][field.name] = SchemaOfShape(field.shape);
+      out["required"].push_back(field.name);
+    }
+  } else if (shape.kind == Kind::kList) {
+    out["items"] = SchemaOfShape(shape.item[0]);
+    out["minItems"] = shape.low;
+  } else if (shape.kind == Kind::kMap) {
+    out["additionalProperties"] = SchemaOfShape(shape.item[0]);
+  }
   return out;
+}
+
+// What makes a number a measurement.
+constexpr std::string_view kUnits[] = {
+    "%",         "ppm",    "ppb",  "x",     "\xc3\x97", "ps",     "ns",     "us",      "\xc2\xb5s",
+    "\xce\xbcs", "ms",     "s",    "sec",   "seconds",  "second", "min",    "minutes", "KB",
+    "MB",        "GB",     "TB",   "KiB",   "MiB",      "GiB",    "TiB",    "kB",      "Hz",
+    "kHz",       "MHz",    "GHz",  "W",     "mW",       "J",      "FLOPS",  "GFLOP",   "TFLOP",
+    "GFLOPS",    "TFLOPS", "TOPS", "times", "percent",  "bytes",  "cycles", "fps"};
+
+// The unit that a text begins with, after at most one space; empty when there is none.
+std::string_view UnitAt(std::string_view text) {
+  if (text.starts_with(' ') || text.starts_with('-')) text.remove_prefix(1);
+  if (text.starts_with('%')) return "%";
+  size_t end = 0;
+  while (end < text.size() &&
+         (IsLetter(text[end]) || static_cast<unsigned char>(text[end]) > 0x7f)) {
+    ++end;
+  }
+  const std::string_view word = text.substr(0, end);
+  for (const std::string_view unit : kUnits) {
+    if (word == unit) return word;
+  }
+  return {};
+}
+
+// `field op value`. Gives why it could not be evaluated.
+std::string Compare(const std::string& field, const std::string& op, const std::string& value,
+                    const Doc* facts, bool& holds) {
+  static constexpr std::string_view kOps[] = {"==", "!=", "<", "<=", ">", ">="};
+  const size_t which =
+      static_cast<size_t>(std::find(std::begin(kOps), std::end(kOps), op) - std::begin(kOps));
+  if (field.empty() || !IsLetter(field[0])) return "got \"" + field + "\", wanted a field";
+  if (which == std::size(kOps)) return "got \"" + op + "\", wanted == != < <= > or >=";
+  const bool negative = value.starts_with('-');
+  const bool digits = value.size() > (negative ? 1 : 0) && value.size() < 17 &&
+                      std::all_of(value.begin() + (negative ? 1 : 0), value.end(), IsDecimal);
+  if (!digits && (value.empty() || !IsLetter(value[0]))) {
+    return "got \"" + value + "\", wanted an integer or a word";
+  }
+  if (!digits && which > 1) return "an order of words: " + field + " " + op + " " + value;
+  if (facts == nullptr) return {};
+  const Doc& fact = At(*facts, field);
+  int order = 0;
+  if (digits && fact.is_number_integer()) {
+    const int64_t have = fact.get<int64_t>();
+    const int64_t wanted = std::stoll(value);
+    order = have < wanted ? -1 : have > wanted ? 1 : 0;
+  } else if (!digits && fact.is_string()) {
+    order = fact.get_ref<const std::string&>().compare(value);
+  } else {
+    return "\"" + field + "\" is not there, or of another type than " + value;
+  }
+  const bool answers[] = {order == 0, order != 0, order<0, order <= 0, order> 0, order >= 0};
+  holds = answers[which];
+  return {};
 }
 
 }  // namespace
 
 const Doc* AtPointer(const Doc& document, std::string_view pointer) {
-  const Doc* at = &document;
-  while (!pointer.empty()) {
-    if (pointer[0] != '/') return nullptr;
-    const size_t end = std::min(pointer.find('/', 1), pointer.size());
-    std::string token(pointer.substr(1, end - 1));
-    pointer.remove_prefix(end);
-    for (const auto& [from, to] : {std::pair("~1", '/'), std::pair("~0", '~')}) {
-      for (size_t i = 0; (i = token.find(from, i)) != std::string::npos; ++i) {
-        token.replace(i, 2, 1, to);
-      }
-    }
-    if (at->is_object()) {
-      const auto it = at->find(token);
-      if (it == at->end()) return nullptr;
-      at = &*it;
-    } else if (at->is_array() && !token.empty() && token.size() < 7 &&
-               std::all_of(token.begin(), token.end(), IsDecimal) &&
-               std::stoul(token) < at->size()) {
-      at = &(*at)[std::stoul(token)];
-    } else {
-      return nullptr;
-    }
+  try {
+    const Doc::json_pointer parsed{std::string(pointer)};
+    return document.contains(parsed) ? &document.at(parsed) : nullptr;
+  } catch (const Doc::exception&) {  // no pointer, or an index that no list has
+    return nullptr;
   }
-  return at;
 }
 
 void FormCheck::Add(const char* code, const std::string& pointer, std::string message) {
   bad = true;
-  findings.Add({.code = code,
-                .file = std::string(file),
-                .line = line,
-                .column = 1,
-                .pointer = pointer,
-                .message = std::move(message)});
+  findings.Add(code, file, line, pointer, std::move(message));
 }
 
 void CheckShape(const Doc& value, const Shape& shape, std::string& pointer, FormCheck& check) {
@@ -336,6 +334,65 @@ Doc SchemaOf() {
             {"log_entry", SchemaOfShape(LogEntryShape())},
             {"policy", SchemaOfShape(PolicyShape())},
             {"manifest", SchemaOfShape(ManifestShape())}}}};
+}
+
+std::string FirstUncitedNumber(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("{ev:")) {
+      const size_t close = text.find('}', i);
+      if (close == std::string_view::npos) return {};
+      i = close;
+      continue;
+    }
+    // A digit within a word (sm_90, fp16, 2026-08) is a name.
+    const char before = i == 0 ? ' ' : text[i - 1];
+    if (!IsDecimal(text[i]) || IsLetter(before) || IsDecimal(before) || before == '_') continue;
+    size_t end = i;
+    while (end < text.size() && (IsDecimal(text[end]) || text[end] == '.' || text[end] == ','))
+      ++end;
+    if (const std::string_view unit = UnitAt(text.substr(end)); !unit.empty()) {
+      return std::string(text.substr(i, end - i)) + " " + std::string(unit);
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> References(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; (at = text.find("{ev:", at)) != std::string_view::npos;) {
+    const size_t close = text.find('}', at);
+    out.emplace_back(text.substr(at + 4, close == std::string_view::npos ? close : close - at - 4));
+    at = std::min(close, text.size());
+  }
+  return out;
+}
+
+std::string EvaluatePredicate(std::string_view predicate, const Doc* facts, bool& holds) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at <= predicate.size();) {
+    const size_t end = std::min(predicate.find(' ', at), predicate.size());
+    words.emplace_back(predicate.substr(at, end - at));
+    at = end + 1;
+  }
+  holds = false;
+  bool all = true;  // of the comparisons since the last `or`
+  for (size_t i = 0;; i += 4) {
+    if (i + 3 > words.size()) return "wanted `field op value` joined by `and` or `or`";
+    bool one = true;
+    const std::string why = Compare(words[i], words[i + 1], words[i + 2], facts, one);
+    if (!why.empty()) return why;
+    all = all && one;
+    if (i + 3 == words.size()) break;
+    if (words[i + 3] != "and" && words[i + 3] != "or") {
+      return "got \"" + words[i + 3] + "\", wanted `and` or `or`";
+    }
+    if (words[i + 3] == "or") {
+      holds = holds || all;
+      all = true;
+    }
+  }
+  holds = holds || all;
+  return {};
 }
 
 }  // namespace h3rt::lab

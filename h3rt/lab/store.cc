@@ -1,11 +1,12 @@
 #include "h3rt/lab/store.h"
 
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
+#include "h3rt/base/check.h"
 #include "h3rt/base/file.h"
 
 namespace h3rt::lab {
@@ -17,6 +18,7 @@ constexpr std::string_view kHead = "{\"header\":";
 constexpr std::string_view kHeadEnd = ",\"records\":[";
 constexpr std::string_view kTail = "]}";
 constexpr int64_t kMostEvidenceBytes = int64_t{8} << 20;
+constexpr uint64_t kMostRaw = 256ull << 20;  // a blob that claims more is not ours
 
 bool IsIdCharacter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
@@ -56,22 +58,13 @@ int64_t BadLayout(std::string_view text, std::vector<std::string_view>& lines) {
   return 0;
 }
 
-void AddForm(const char* code, int64_t line, std::string message, Findings& findings,
-             std::string pointer = {}) {
-  findings.Add({.code = code,
-                .file = kRegistryFile,
-                .line = line,
-                .column = 1,
-                .pointer = std::move(pointer),
-                .message = std::move(message)});
-}
-
 // Not a record a line: the reader of whole documents says where it breaks, or that only the layout
 // is wrong.
 std::optional<Registry> LoadOtherLayout(std::string_view text, int64_t line, Findings& findings) {
   std::optional<Doc> whole = ParseDocument(text, kRegistryFile, 1, findings);
   if (!whole) return std::nullopt;
-  AddForm("E-CANON", line, "not laid out as header, a record a line and the end", findings);
+  findings.Add("E-CANON", kRegistryFile, line, "",
+               "not laid out as header, a record a line and the end");
   const Doc& records = At(*whole, "records");
   if (!At(*whole, "header").is_object() || !records.is_array()) return std::nullopt;
   Registry registry;
@@ -84,11 +77,7 @@ std::optional<Doc> ParseLine(std::string_view text, int64_t line, std::string_vi
                              Findings& findings) {
   std::optional<Doc> out = ParseDocument(text, file, line, findings);
   if (out && CanonicalText(*out) != text) {
-    findings.Add({.code = "E-CANON",
-                  .file = std::string(file),
-                  .line = line,
-                  .column = 1,
-                  .message = "keys are not sorted or there is space between them"});
+    findings.Add("E-CANON", file, line, "", "keys are not sorted or there is space between them");
   }
   return out;
 }
@@ -98,7 +87,7 @@ void CheckRecords(Registry& registry, Findings& findings) {
   for (Record& record : registry.records) {
     const std::string id = IdOf(record);
     if (id < previous) {
-      AddForm("E-ORDER", record.line, id + " comes after " + previous, findings, "/id");
+      findings.Add("E-ORDER", kRegistryFile, record.line, "/id", id + " comes after " + previous);
     }
     previous = id;
     if (!record.json.is_object()) continue;
@@ -110,8 +99,8 @@ void CheckRecords(Registry& registry, Findings& findings) {
     const Doc& found = At(record.json, "record_digest");
     // Absent or of another type: the schema says so.
     if (found.is_string() && found.get_ref<const std::string&>() != wanted) {
-      AddForm("E-DIGEST", record.line, id + " has another digest than its content: " + wanted,
-              findings, "/record_digest");
+      findings.Add("E-DIGEST", kRegistryFile, record.line, "/record_digest",
+                   id + " has another digest than its content: " + wanted);
     }
   }
 }
@@ -198,6 +187,13 @@ absl::Status WriteImmutable(const std::string& path, std::string_view bytes) {
   return WriteFileAtomically(path, bytes);
 }
 
+absl::Status Broken(std::string got, std::string wanted = {}) {
+  return DataLoss({.what = "compressed blob",
+                   .got = std::move(got),
+                   .wanted = std::move(wanted),
+                   .where = "zlib"});
+}
+
 }  // namespace
 
 std::string Store::PathOf(std::string_view relative) const {
@@ -246,11 +242,7 @@ bool CheckPath(const Store& store, std::string_view relative, std::string_view f
   std::string why = WhyNotRelative(relative);
   if (why.empty()) why = WhyOutside(store.root, relative);
   if (why.empty()) return true;
-  findings.Add({.code = "E-PATH",
-                .file = std::string(file),
-                .line = line,
-                .pointer = std::string(pointer),
-                .message = "\"" + std::string(relative) + "\": " + why});
+  findings.Add("E-PATH", file, line, pointer, "\"" + std::string(relative) + "\": " + why);
   return false;
 }
 
@@ -385,6 +377,91 @@ absl::StatusOr<std::string> WriteEvidence(const Store& store, const NewEvidence&
   const std::string digest = DigestOfText(text);
   H3RT_RETURN_IF_ERROR(WriteImmutable(store.PathOf(folder + "/" + digest + ".json"), text));
   return digest;
+}
+
+std::string Deflate(std::string_view raw) {
+  uLongf size = ::compressBound(static_cast<uLong>(raw.size()));
+  std::string out(size, '\0');
+  const int rc = ::compress2(reinterpret_cast<Bytef*>(out.data()), &size,
+                             reinterpret_cast<const Bytef*>(raw.data()),
+                             static_cast<uLong>(raw.size()), Z_BEST_COMPRESSION);
+  H3RT_CHECK(rc == Z_OK);  // only memory or a wrong bound could fail
+  out.resize(size);
+  return out;
+}
+
+absl::StatusOr<std::string> Inflate(std::string_view stored, uint64_t raw_bytes) {
+  if (raw_bytes > kMostRaw) {
+    return Broken(std::to_string(raw_bytes) + " bytes", "at most " + std::to_string(kMostRaw));
+  }
+  if (stored.size() > kMostRaw) return Broken("a stream that is larger than any content");
+  z_stream stream = {};
+  if (::inflateInit(&stream) != Z_OK) return ResourceExhausted({.what = "zlib: no memory"});
+  // zlib's interface is older than const; it does not write its input.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(stored.data()));
+  stream.avail_in = static_cast<uInt>(stored.size());
+  std::string out;
+  int rc = Z_OK;
+  // Grows as content comes: a false claim of size costs nothing.
+  while (rc == Z_OK && out.size() <= raw_bytes) {
+    const size_t done = out.size();
+    out.resize(std::min<uint64_t>(raw_bytes + 1, done + (1u << 16)));
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    stream.avail_out = static_cast<uInt>(out.size() - done);
+    rc = ::inflate(&stream, Z_NO_FLUSH);
+    out.resize(out.size() - stream.avail_out);
+    if (rc == Z_OK && out.size() == done) break;  // the input ended within the stream
+  }
+  const bool rest = stream.avail_in != 0;
+  ::inflateEnd(&stream);
+  if (out.size() > raw_bytes) {
+    return Broken("more than " + std::to_string(raw_bytes) + " bytes of content");
+  }
+  if (rc != Z_STREAM_END) return Broken("a stream that is damaged or ends early");
+  if (rest) return Broken("bytes after the end of the stream");
+  if (out.size() != raw_bytes) {
+    return Broken(std::to_string(out.size()) + " bytes", std::to_string(raw_bytes));
+  }
+  return out;
+}
+
+std::optional<std::string> ReadStoredBlob(const Store& store, const Evidence& evidence,
+                                          const Doc& blob, Findings& findings) {
+  const std::string digest = TextAt(blob, "sha256");
+  const auto fail = [&](const char* code, const std::string& message) {
+    findings.Add(code, evidence.file, 1, "/blobs", "blob " + TextAt(blob, "name") + " " + message);
+    return std::nullopt;
+  };
+  if (!IsDigest(digest)) return fail("E-SAMPLES", "has no hash");
+  const std::string path = evidence.file.substr(0, evidence.file.rfind('/') + 1) + digest + ".z";
+  if (!CheckPath(store, path, evidence.file, 1, "/blobs", findings)) return std::nullopt;
+  absl::StatusOr<std::string> bytes = ReadFile(store.PathOf(path), kMostRaw);
+  if (!bytes.ok()) return fail("E-SAMPLES", "cannot be read: " + MessageOf(bytes.status()));
+  if (bytes->starts_with(kLfsPointer)) return fail("E-ART-LFS", "is a Git LFS pointer");
+  const int64_t size = static_cast<int64_t>(bytes->size());
+  if (size != IntAt(blob, "bytes", -1)) {
+    return fail("E-SAMPLES", "has " + std::to_string(size) + " bytes, wanted " +
+                                 std::to_string(IntAt(blob, "bytes", -1)));
+  }
+  const std::string found = DigestOfText(*bytes);
+  if (found != digest) return fail("E-ART-HASH", "has the hash " + found + ", wanted " + digest);
+  return *std::move(bytes);
+}
+
+std::optional<std::string> ReadBlob(const Store& store, const Evidence& evidence,
+                                    std::string_view name, Findings& findings) {
+  const auto fail = [&](const std::string& message) {
+    findings.Add("E-SAMPLES", evidence.file, 1, "/blobs", message);
+    return std::nullopt;
+  };
+  const Doc* blob = FindBy(At(evidence.json, "blobs"), "name", name);
+  if (blob == nullptr) return fail("no blob is named " + std::string(name));
+  const std::optional<std::string> bytes = ReadStoredBlob(store, evidence, *blob, findings);
+  if (!bytes) return std::nullopt;
+  absl::StatusOr<std::string> out =
+      Inflate(*bytes, static_cast<uint64_t>(IntAt(*blob, "raw_bytes", -1)));
+  if (out.ok()) return *std::move(out);
+  return fail("blob " + std::string(name) + ": " + MessageOf(out.status()));
 }
 
 }  // namespace h3rt::lab
