@@ -8,6 +8,7 @@
 #include "h3rt/base/file.h"
 #include "h3rt/lab/gate.h"
 #include "h3rt/lab/log.h"
+#include "h3rt/lab/scan.h"
 #include "h3rt/lab/schema.h"
 
 namespace h3rt::lab {
@@ -62,14 +63,11 @@ class WholeCheck {
     if (findings_.errors() == before) WholeRegistry();
   }
 
+  const Registry& registry() const { return registry_; }
+
  private:
-  void Add(const char* code, const Record& record, std::string pointer, std::string message) {
-    findings_.Add({.code = code,
-                   .file = kRegistryFile,
-                   .line = record.line,
-                   .column = 1,
-                   .pointer = std::move(pointer),
-                   .message = std::move(message)});
+  void Add(const char* code, const Record& record, std::string_view pointer, std::string message) {
+    findings_.Add(code, kRegistryFile, record.line, pointer, std::move(message));
   }
 
   void Header() {
@@ -77,25 +75,14 @@ class WholeCheck {
     policy_digest_ = DigestOf(policy_);
     const Doc& named = At(registry_.header, "policy_digest");
     if (!named.is_string() || named == policy_digest_) return;
-    findings_.Add(
-        {.code = "E-POLICY",
-         .file = kRegistryFile,
-         .line = 1,
-         .column = 1,
-         .pointer = "/policy_digest",
-         .message = "the registry was written under another policy than " + policy_digest_});
+    findings_.Add("E-POLICY", kRegistryFile, 1, "/policy_digest",
+                  "the registry was written under another policy than " + policy_digest_);
   }
 
   const LogEntry* EntryAt(int64_t seq) const {
     return seq >= 1 && seq <= static_cast<int64_t>(log_.entries.size())
                ? &log_.entries[static_cast<size_t>(seq - 1)]
                : nullptr;
-  }
-
-  static bool Names(const LogEntry& entry, const std::string& id) {
-    const Doc& records = At(entry.json, "records");
-    return std::any_of(records.begin(), records.end(),
-                       [&](const Doc& change) { return TextAt(change, "id") == id; });
   }
 
   // Log entries that a record names must be there, and speak of it where they closed it.
@@ -120,7 +107,8 @@ class WholeCheck {
     if (!closed.is_object()) return;
     const LogEntry* entry = EntryAt(IntAt(closed, "log_seq"));
     const std::string kind = entry == nullptr ? "" : TextAt(entry->json, "kind");
-    if ((kind != "close" && kind != "import") || !Names(*entry, record.id())) {
+    if ((kind != "close" && kind != "import") ||
+        FindBy(At(entry->json, "records"), "id", record.id()) == nullptr) {
       Add("E-CLOSED", record, "/closed/log_seq",
           "log entry " + std::to_string(IntAt(closed, "log_seq")) + " does not close it");
     }
@@ -128,7 +116,7 @@ class WholeCheck {
 
   // The last entry that names a record carries its present digest, and the reverse.
   void Coverage() {
-    std::unordered_map<std::string, std::pair<std::string, int64_t>> last;
+    std::unordered_map<std::string, std::pair<std::string, int64_t>> last;  // digest and line
     for (const LogEntry& entry : log_.entries) {
       for (const Doc& change : At(entry.json, "records")) {
         last[TextAt(change, "id")] = {TextAt(change, "after"), entry.line};
@@ -147,17 +135,10 @@ class WholeCheck {
       }
     }
     const Doc& tombstones = At(registry_.header, "tombstones");
-    std::set<std::string> gone;
     for (const auto& [id, change] : last) {
-      const bool retired = std::find(tombstones.begin(), tombstones.end(), id) != tombstones.end();
-      if (!retired && registry_.Find(id) == nullptr) gone.insert(id);
-    }
-    for (const std::string& id : gone) {
-      findings_.Add({.code = "E-LOG-COVER",
-                     .file = kLogFile,
-                     .line = last[id].second,
-                     .pointer = "/records",
-                     .message = "the registry has no record " + id});
+      if (Holds(tombstones, id) || registry_.Find(id) != nullptr) continue;
+      findings_.Add("E-LOG-COVER", kLogFile, change.second, "/records",
+                    "the registry has no record " + id);
     }
   }
 
@@ -169,12 +150,9 @@ class WholeCheck {
       const std::string found =
           DigestOfText(ReadText(store_, kRegistryFile, findings_).value_or(""));
       if (found == wanted) return;
-      findings_.Add({.code = "E-LOG-COVER",
-                     .file = kRegistryFile,
-                     .line = 1,
-                     .column = 1,
-                     .message = "it has the hash " + found + ", log entry " +
-                                std::to_string(entry->seq()) + " says " + wanted});
+      findings_.Add("E-LOG-COVER", kRegistryFile, 1, "",
+                    "it has the hash " + found + ", log entry " + std::to_string(entry->seq()) +
+                        " says " + wanted);
       return;
     }
   }
@@ -187,12 +165,8 @@ class WholeCheck {
         TextAt(entry->json, "hash") == TextAt(plan, "entry_hash")) {
       return;
     }
-    findings_.Add({.code = "E-EV-REF",
-                   .file = evidence.file,
-                   .line = 1,
-                   .column = 1,
-                   .pointer = "/plan",
-                   .message = "no plan entry of the log has this seq and hash"});
+    findings_.Add("E-EV-REF", evidence.file, 1, "/plan",
+                  "no plan entry of the log has this seq and hash");
   }
 
   // Evidence of a record that no longer speaks of the sources as they are, with the dimension.
@@ -225,11 +199,8 @@ class WholeCheck {
       selected.insert(id);
       const Record* record = registry_.Find(id);
       if (record != nullptr && TextAt(record->json, "status") == "production_accepted") continue;
-      findings_.Add({.code = "E-DISPATCH",
-                     .file = kManifestFile,
-                     .line = 1,
-                     .pointer = "/entries",
-                     .message = id + " is selected and not production_accepted"});
+      findings_.Add("E-DISPATCH", kManifestFile, 1, "/entries",
+                    id + " is selected and not production_accepted");
     }
     for (const Record& record : registry_.records) {
       const bool accepted = TextAt(record.json, "status") == "production_accepted";
@@ -259,17 +230,9 @@ class WholeCheck {
     for (const Record& record : registry_.records) {
       Verdicts(record);
       const std::string status = TextAt(record.json, "status");
-      std::string missing_now, strongest;
-      for (const StatusView& view : PermittedStatuses(CaseOf(record, freshness_))) {
-        if (view.status == status) missing_now = view.first_missing;
-        if (view.strongest) strongest = view.status;
-      }
-      std::string missing_then;  // when the evidence was made
-      if (!missing_now.empty()) {
-        for (const StatusView& view : PermittedStatuses(CaseOf(record, AsMade(record)))) {
-          if (view.status == status) missing_then = view.first_missing;
-        }
-      }
+      std::string strongest;
+      const std::string missing_now = Missing(record, freshness_, &strongest);
+      const std::string missing_then = missing_now.empty() ? "" : Missing(record, AsMade(record));
       if (!missing_then.empty()) {
         Add("E-STATUS-EVIDENCE", record, "/status", status + ": " + missing_then);
       }
@@ -284,6 +247,17 @@ class WholeCheck {
         Add("W-UNDERCLAIM", record, "/status", "the evidence permits " + strongest);
       }
     }
+  }
+
+  // What the status of a record lacks, and the strongest that it may have.
+  std::string Missing(const Record& record, const std::map<std::string, Freshness>& freshness,
+                      std::string* strongest = nullptr) const {
+    std::string missing;
+    for (const StatusView& view : PermittedStatuses(CaseOf(record, freshness))) {
+      if (view.status == TextAt(record.json, "status")) missing = view.first_missing;
+      if (view.strongest && strongest != nullptr) *strongest = view.status;
+    }
+    return missing;
   }
 
   // Freshness as it was when the evidence was made.
@@ -334,10 +308,8 @@ class WholeCheck {
     const std::optional<std::string> text = ReadText(store_, file, findings_);
     std::string_view rest = text ? std::string_view(*text) : std::string_view();
     bool inside = false;
-    for (int64_t line = 1; !rest.empty(); ++line) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view row = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view row;
+    for (int64_t line = 1; TakeLine(rest, row); ++line) {
       if (row.starts_with('#')) inside = row.ends_with(" Claims");
       if (!inside || !row.starts_with('|')) continue;
       for (size_t at = 0; (at = row.find("ev:", at)) != std::string_view::npos;) {
@@ -385,23 +357,20 @@ class WholeCheck {
 void Validate(const Store& store, const ValidateOptions& options, Findings& findings) {
   if (options.group.empty()) return WholeCheck(store, options, findings).Run();
   // Everything is checked, since records name each other; only what concerns the group is told.
-  ValidateOptions all = options;
-  all.group.clear();
   constexpr size_t kMost = 1'000'000;
   Findings every(kMost);
-  WholeCheck(store, all, every).Run();
-  Findings ignored;
-  const std::optional<Registry> registry = LoadRegistry(store, ignored);
+  WholeCheck check(store, options, every);
+  check.Run();
   std::map<int64_t, std::string> groups;
-  if (registry) {
-    for (const Record& record : registry->records) {
-      groups[record.line] = TextAt(record.json, "group");
-    }
+  for (const Record& record : check.registry().records) {
+    groups[record.line] = TextAt(record.json, "group");
   }
   for (Finding& finding : every.Sorted()) {
     const auto it = groups.find(finding.line);
-    const bool of_record = finding.file == kRegistryFile && it != groups.end();
-    if (!registry || (of_record && it->second == options.group)) findings.Add(std::move(finding));
+    const bool own =
+        finding.file == kRegistryFile && it != groups.end() && it->second == options.group;
+    // Without records nothing could be checked, which concerns every group.
+    if (own || groups.empty()) findings.Add(std::move(finding));
   }
 }
 

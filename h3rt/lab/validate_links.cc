@@ -14,12 +14,8 @@
 namespace h3rt::lab {
 namespace {
 
-constexpr const char* kListRelations[] = {"supersedes", "shares_evidence_with", "derived_from"};
-constexpr const char* kOneRelations[] = {"superseded_by", "duplicate_of"};
-
-bool Holds(const Doc& list, std::string_view text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
+constexpr const char* kRelations[] = {"supersedes", "shares_evidence_with", "derived_from",
+                                      "superseded_by", "duplicate_of"};
 
 class LinkCheck {
  public:
@@ -46,13 +42,8 @@ class LinkCheck {
   }
 
  private:
-  void Add(const char* code, const Record& record, std::string pointer, std::string message) {
-    findings_.Add({.code = code,
-                   .file = kRegistryFile,
-                   .line = record.line,
-                   .column = 1,
-                   .pointer = std::move(pointer),
-                   .message = std::move(message)});
+  void Add(const char* code, const Record& record, std::string_view pointer, std::string message) {
+    findings_.Add(code, kRegistryFile, record.line, pointer, std::move(message));
   }
 
   void Ids() {
@@ -92,29 +83,27 @@ class LinkCheck {
     return it == index_.end() ? nullptr : it->second;
   }
 
-  // Every relation of a record with its pointer.
-  static std::vector<std::pair<std::string, std::string>> TargetsOf(const Record& record) {
+  struct Target {
+    std::string relation, pointer, id;
+  };
+  // Every relation of a record; one that is a single id is a list of one.
+  static std::vector<Target> TargetsOf(const Record& record) {
     const Doc& relations = At(record.json, "relations");
-    std::vector<std::pair<std::string, std::string>> out;
-    for (const char* name : kListRelations) {
-      size_t i = 0;
-      for (const Doc& id : At(relations, name)) {
-        if (id.is_string()) {
-          out.emplace_back(std::string("/relations/") + name + "/" + std::to_string(i), id);
-        }
-        ++i;
+    std::vector<Target> out;
+    for (const char* name : kRelations) {
+      const Doc& ids = At(relations, name);
+      const std::string here = std::string("/relations/") + name;
+      if (ids.is_string()) out.push_back({name, here, ids});
+      for (size_t i = 0; ids.is_array() && i < ids.size(); ++i) {
+        if (ids[i].is_string()) out.push_back({name, here + "/" + std::to_string(i), ids[i]});
       }
-    }
-    for (const char* name : kOneRelations) {
-      const Doc& id = At(relations, name);
-      if (id.is_string()) out.emplace_back(std::string("/relations/") + name, id);
     }
     return out;
   }
 
   void Relations(const Record& record) {
     const std::string id = record.id();
-    for (const auto& [pointer, target] : TargetsOf(record)) {
+    for (const auto& [relation, pointer, target] : TargetsOf(record)) {
       const Record* other = Find(target);
       if (target == id) {
         Add("E-REL-SELF", record, pointer, id + " names itself");
@@ -122,9 +111,9 @@ class LinkCheck {
         Add("E-REL-DANGLING", record, pointer, "no record " + target);
       } else {
         const Doc& back = At(other->json, "relations");
-        const bool forward = pointer.starts_with("/relations/supersedes/");
+        const bool forward = relation == "supersedes";
         if ((forward && TextAt(back, "superseded_by") != id) ||
-            (pointer == "/relations/superseded_by" && !Holds(At(back, "supersedes"), id))) {
+            (relation == "superseded_by" && !Holds(At(back, "supersedes"), id))) {
           Add("E-REL-ONESIDED", record, pointer,
               target + (forward ? " does not say superseded_by " : " does not supersede ") + id);
         }
@@ -132,28 +121,29 @@ class LinkCheck {
     }
     const Doc& baseline = At(record.json, "baseline");
     if (!baseline.is_object()) return;
-    const Record* other = Find(TextAt(baseline, "id"));
+    const std::string base = TextAt(baseline, "id");
     const std::string vid = TextAt(baseline, "vid");
-    const bool found = other != nullptr && (vid.empty() || HasVariant(other->json, vid));
-    if (!found) {
+    const Record* other = Find(base);
+    if (other == nullptr || !HasVariant(*other, vid)) {
       Add("E-REL-DANGLING", record, "/baseline",
-          "no record " + TextAt(baseline, "id") + (vid.empty() ? "" : " with a variant " + vid));
+          "no record " + base + (vid.empty() ? "" : " with a variant " + vid));
     }
   }
 
-  static bool HasVariant(const Doc& record, std::string_view vid) {
-    const Doc& variants = At(record, "variants");
-    return std::any_of(variants.begin(), variants.end(),
-                       [&](const Doc& variant) { return TextAt(variant, "vid") == vid; });
+  // The record itself counts as the variant without a name.
+  static bool HasVariant(const Record& record, const std::string& vid) {
+    return vid.empty() || FindBy(At(record.json, "variants"), "vid", vid) != nullptr;
   }
 
   // What a record is made from or stands for; a walk along it must end.
   std::vector<std::string> Forward(const Record& record) const {
     std::vector<std::string> out;
-    for (const auto& [pointer, target] : TargetsOf(record)) {
-      const bool walked = !pointer.starts_with("/relations/shares") &&
-                          pointer != "/relations/superseded_by" && target != record.id();
-      if (walked && Find(target) != nullptr) out.push_back(target);
+    for (const Target& target : TargetsOf(record)) {
+      const bool walked =
+          target.relation != "shares_evidence_with" && target.relation != "superseded_by";
+      if (walked && target.id != record.id() && Find(target.id) != nullptr) {
+        out.push_back(target.id);
+      }
     }
     return out;
   }
@@ -204,13 +194,10 @@ class LinkCheck {
       if (S_ISREG(info.st_mode)) out.bytes = static_cast<int64_t>(info.st_size);
     }
     if (hash && out.bytes >= 0 && out.sha256.empty()) {
-      constexpr int64_t kMostPointer = 1024;
-      if (out.bytes <= kMostPointer) {
-        const absl::StatusOr<std::string> text = ReadFile(store_.PathOf(path));
-        out.lfs = text.ok() && text->starts_with(kLfsPointer);
-      }
-      const absl::StatusOr<std::string> sha256 = Sha256OfFile(store_.PathOf(path));
-      out.sha256 = sha256.ok() ? *sha256 : "unreadable";
+      // A limit on the size makes it cheap: pointers are small, other files are not read for this.
+      constexpr uint64_t kMostPointer = 1024;
+      out.lfs = ReadFile(store_.PathOf(path), kMostPointer).value_or("").starts_with(kLfsPointer);
+      out.sha256 = Sha256OfFile(store_.PathOf(path)).value_or("unreadable");
     }
     return out;
   }
@@ -263,7 +250,6 @@ class LinkCheck {
   }
 
   void CitedEvidence(const Record& record) {
-    const Doc& relations = At(record.json, "relations");
     size_t index = 0;
     for (const Doc& cited : At(record.json, "evidence")) {
       const std::string here = "/evidence/" + std::to_string(index++);
@@ -278,9 +264,7 @@ class LinkCheck {
       const Record* other = Find(owner);
       // A reference may be anybody's, and what two call their own result is told below.
       const bool allowed = owner == record.id() || TextAt(cited, "role") == "reference" ||
-                           owner == TextAt(relations, "duplicate_of") ||
-                           Holds(At(relations, "shares_evidence_with"), owner) ||
-                           (other != nullptr && Cites(other->json, digest));
+                           Shares(record, owner) || (other != nullptr && Cites(*other, digest));
       const std::string vid = TextAt(cited, "vid");
       if (!allowed && other != nullptr) {
         Add("E-EV-REF", record, here, digest + " is evidence of " + owner);
@@ -298,19 +282,17 @@ class LinkCheck {
     }
   }
 
-  static bool Cites(const Doc& record, std::string_view digest) {
-    const Doc& list = At(record, "evidence");
-    return std::any_of(list.begin(), list.end(),
-                       [&](const Doc& cited) { return TextAt(cited, "sha256") == digest; });
+  static bool Cites(const Record& record, std::string_view digest) {
+    return FindBy(At(record.json, "evidence"), "sha256", digest) != nullptr;
   }
 
   void Verdicts(const Record& record) {
     for (const char* gate : kGates) {
+      const std::string here = std::string("/gates/") + gate;
       for (const Doc& verdict : At(At(record.json, "gates"), gate)) {
         for (const Doc& digest : At(verdict, "evidence")) {
           const std::string text = digest.is_string() ? digest.get<std::string>() : "";
-          const std::string here = std::string("/gates/") + gate;
-          if (!Cites(record.json, text)) {
+          if (!Cites(record, text)) {
             Add("E-EV-REF", record, here, text + " is not in the record's evidence");
           }
           const auto it = evidence_->find(text);
@@ -324,17 +306,21 @@ class LinkCheck {
     }
   }
 
+  // Whether a record says that evidence of another is its own too.
+  static bool Shares(const Record& record, const std::string& other) {
+    const Doc& relations = At(record.json, "relations");
+    return TextAt(relations, "duplicate_of") == other ||
+           Holds(At(relations, "shares_evidence_with"), other);
+  }
+
   void Shared() {
     for (const auto& [digest, records] : results_) {
-      for (size_t i = 1; i < records.size(); ++i) {
-        const auto says = [](const Record& a, const Record& b) {
-          const Doc& relations = At(a.json, "relations");
-          return TextAt(relations, "duplicate_of") == b.id() ||
-                 Holds(At(relations, "shares_evidence_with"), b.id());
-        };
-        if (says(*records[i], *records[0]) || says(*records[0], *records[i])) continue;
-        Add("W-SHARED-EVIDENCE", *records[i], "/evidence",
-            digest + " is the result of " + records[0]->id() + " too");
+      const Record& first = *records[0];
+      for (const Record* record : records) {
+        if (record == &first || Shares(*record, first.id()) || Shares(first, record->id()))
+          continue;
+        Add("W-SHARED-EVIDENCE", *record, "/evidence",
+            digest + " is the result of " + first.id() + " too");
       }
     }
   }
@@ -344,16 +330,11 @@ class LinkCheck {
     const std::string vid = TextAt(item.json, "vid");
     const Record* record = Find(id);
     const auto add = [&](const char* pointer, std::string message) {
-      findings_.Add({.code = "E-EV-REF",
-                     .file = item.file,
-                     .line = 1,
-                     .column = 1,
-                     .pointer = pointer,
-                     .message = std::move(message)});
+      findings_.Add("E-EV-REF", item.file, 1, pointer, std::move(message));
     };
     if (record == nullptr) {
       add("/experiment", "no record " + id);
-    } else if (!vid.empty() && !HasVariant(record->json, vid)) {
+    } else if (!HasVariant(*record, vid)) {
       add("/vid", id + " has no variant " + vid);
     } else {
       const Doc& scope = At(record->json, "scope");
