@@ -248,6 +248,12 @@ const std::vector<Fixture>& LinkFixtures() {
             {"reuse_only_in", nullptr},
             {"reopen",
              {{"mode", "unchanged_forbidden"}, {"conditions", Doc::array()}, {"auto", nullptr}}}})},
+  };
+  return *fixtures;
+}
+
+const std::vector<Fixture>& ArtifactFixtures() {
+  static const auto* const fixtures = new std::vector<Fixture>{
       {"E-PATH", "absolute", Artifact([](TestStore&, Doc& a) { a["path"] = "/etc/passwd"; })},
       {"E-PATH", "through a link", Artifact([](TestStore& t, Doc& a) {
          fs::create_symlink("/etc", t.store.PathOf("notes/out"));
@@ -263,6 +269,12 @@ const std::vector<Fixture>& LinkFixtures() {
          t.Write("notes/a.txt",
                  "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 6\n");
        })},
+  };
+  return *fixtures;
+}
+
+const std::vector<Fixture>& EvidenceFixtures() {
+  static const auto* const fixtures = new std::vector<Fixture>{
       {"E-EV-NAME", "content of another name",
        [](TestStore& t) {
          t.Write("benchmarks/nvcc/alpha-one/" + std::string(64, '0') + ".json",
@@ -412,7 +424,8 @@ const std::vector<Fixture>& StatusFixtures() {
 
 std::vector<Fixture> AllFixtures() {
   std::vector<Fixture> all;
-  for (const auto* list : {&DocumentFixtures(), &LinkFixtures(), &StatusFixtures()}) {
+  for (const auto* list : {&DocumentFixtures(), &LinkFixtures(), &ArtifactFixtures(),
+                           &EvidenceFixtures(), &StatusFixtures()}) {
     all.insert(all.end(), list->begin(), list->end());
   }
   return all;
