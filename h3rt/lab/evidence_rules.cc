@@ -10,6 +10,8 @@
 #include <set>
 #include <tuple>
 
+#include "h3rt/lab/scan.h"
+#include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
 
 namespace h3rt::lab {
@@ -26,8 +28,12 @@ constexpr int64_t kWallSampleNs = 50'000;  // of each sample: a launch and a wai
 constexpr double kExcess = 1.05;           // reads go a little faster than a copy
 constexpr int64_t kClockSkewUs = 300'000'000;
 constexpr int64_t kDayUs = 86'400'000'000;
+constexpr char kSamplesBlob[] = "/body/samples_blob";
 
-std::string Text(double value) { return std::to_string(std::llround(value)); }
+int64_t Whole(double value) { return std::llround(value); }
+double Number(const Doc& object, const char* key) {
+  return static_cast<double>(IntAt(object, key));
+}
 
 class Check {
  public:
@@ -37,9 +43,17 @@ class Check {
         body_(At(evidence.json, "body")),
         findings_(findings) {}
 
-  void Add(const char* code, const std::string& pointer, const std::string& message) {
-    findings_.Add(
-        {.code = code, .file = evidence_.file, .line = 1, .pointer = pointer, .message = message});
+  template <typename... Parts>
+  void Add(const char* code, const std::string& pointer, const Parts&... parts) {
+    findings_.Add({.code = code,
+                   .file = evidence_.file,
+                   .line = 1,
+                   .pointer = pointer,
+                   .message = Message(parts...)});
+  }
+  template <typename... Parts>
+  void AddIf(bool broken, const char* code, const std::string& pointer, const Parts&... parts) {
+    if (broken) Add(code, pointer, parts...);
   }
 
   void Origin();
@@ -50,11 +64,20 @@ class Check {
   void Parity();
   void Sanitizer();
   void Pair(const Doc& policy);
+  void Samples(const std::vector<Sample>& samples);
+  // Derived numbers against what they were derived from, with no tolerance.
+  void Recompute(const std::string& pointer, const Doc& stored, const Doc& again);
+  void RecomputeSanitizer(const Store& store);
+  void RecomputeResource(const Store& store);
+  void RecomputeStatistics(const Store& store, bool pair);
+
+ private:
+  // The body lists the kernel, with so many launches at least.
+  bool Lists(const Doc& kernel, int64_t launches) const;
   void Audit(const Doc& audit, const std::string& pointer, double tolerance, int64_t samples);
   void Speed(const Doc& policy);
   void Processes();
 
- private:
   const Evidence& evidence_;
   const Doc& envelope_;
   const Doc& body_;
@@ -67,222 +90,185 @@ void Check::Origin() {
   const std::string origin = TextAt(envelope_, "origin");
   const std::string word = TextAt(envelope_, "word");
   if (origin == "imported" || origin == "modelled") {
-    if (word == "executed")
-      Add("E-ORIGIN", "/word", origin + " evidence was executed nowhere here");
-    if (At(envelope_, "plan").is_object()) {
-      Add("E-ORIGIN", "/plan", origin + " evidence cannot follow a plan: it serves no gate");
-    }
+    AddIf(word == "executed", "E-ORIGIN", "/word", origin, " evidence was executed nowhere here");
+    AddIf(At(envelope_, "plan").is_object(), "E-ORIGIN", "/plan", origin,
+          " evidence cannot follow a plan: it serves no gate");
     // What a foreign source did not tell stays unknown.
-    if (origin == "imported" && !At(At(envelope_, "invocation"), "start_us").is_null()) {
-      Add("E-ORIGIN", "/invocation/start_us", "imported evidence has no invocation of ours");
-    }
+    AddIf(origin == "imported" && !At(At(envelope_, "invocation"), "start_us").is_null(),
+          "E-ORIGIN", "/invocation/start_us", "imported evidence has no invocation of ours");
     return;
   }
   const bool compiled = kind == "compile" || kind == "resource";
   const bool inspected = kind == "inspection" || kind == "fixture";
-  const bool fits = compiled ? origin == "compiled" || origin == "measured"
-                    : inspected
-                        ? origin == "inspected" || origin == "measured"
-                        : origin == "measured" || (kind == "failure" && origin == "compiled");
-  if (!fits) Add("E-ORIGIN", "/origin", kind + " evidence cannot be " + origin);
+  const bool fits = origin == "measured" || (inspected && origin == "inspected") ||
+                    ((compiled || kind == "failure") && origin == "compiled");
+  AddIf(!fits, "E-ORIGIN", "/origin", kind, " evidence cannot be ", origin);
   const bool timed =
       kind == "timing_single" || kind == "timing_pair" || kind == "profile" || kind == "sanitizer";
-  if (timed && word != "executed" && word != "emulated") {
-    Add("E-ORIGIN", "/word", kind + " evidence comes from a run");
-  }
+  AddIf(timed && word != "executed" && word != "emulated", "E-ORIGIN", "/word", kind,
+        " evidence comes from a run");
 }
 
 void Check::Times() {
   const Doc& invocation = At(envelope_, "invocation");
   const int64_t start = IntAt(invocation, "start_us", -1);
   const int64_t end = IntAt(invocation, "end_us", -1);
-  if (start >= 0 && end >= 0 && end < start) {
-    Add("E-TIME", "/invocation/end_us", "the run ended before it started");
-  }
-  const int64_t now = std::chrono::duration_cast<std::chrono::microseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
-  const int64_t ahead = std::max(start, end) - now;
+  const char* const pointer = "/invocation/end_us";
+  AddIf(end >= 0 && end < start, "E-TIME", pointer, "the run ended before it started");
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t ahead = std::max(start, end) -
+                        std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count();
   if (ahead > kDayUs) {
-    Add("E-TIME", "/invocation/end_us", "the run lies in the future");
+    Add("E-TIME", pointer, "the run lies in the future");
   } else if (ahead > kClockSkewUs) {
-    Add("W-TIME", "/invocation/end_us",
-        "the run lies " + Text(static_cast<double>(ahead) / 1e6) + " s in the future");
+    Add("W-TIME", pointer, "the run lies ", Whole(static_cast<double>(ahead) / 1e6),
+        " s in the future");
   }
 }
 
 void Check::Blobs() {
   std::set<std::string> names;
   for (const Doc& blob : At(envelope_, "blobs")) names.insert(TextAt(blob, "name"));
-  for (const char* key : {"samples_blob", "log", "report"}) {
+  for (const std::string key : {"samples_blob", "log", "report"}) {
     const std::string name = TextAt(body_, key);
-    if (name.empty() || names.contains(name)) continue;
-    Add(std::string_view(key) == "samples_blob" ? "E-SAMPLES" : "E-EV-REF",
-        std::string("/body/") + key, "no blob is named " + name);
+    AddIf(!name.empty() && !names.contains(name), key == "samples_blob" ? "E-SAMPLES" : "E-EV-REF",
+          "/body/" + key, "no blob is named ", name);
   }
 }
 
 void Check::Compile() {
-  if (TextAt(body_, "outcome") == "rejected" && At(body_, "diagnostics").empty()) {
-    Add("E-RULE", "/body/diagnostics", "a rejection without what the compiler said");
-  }
-  if (TextAt(body_, "expected") == "rejected" && !At(body_, "control").is_object()) {
-    Add("E-RULE", "/body/control", "an expected rejection needs a control that shows the toolkit");
-  }
+  AddIf(TextAt(body_, "outcome") == "rejected" && At(body_, "diagnostics").empty(), "E-RULE",
+        "/body/diagnostics", "a rejection without what the compiler said");
+  AddIf(TextAt(body_, "expected") == "rejected" && !At(body_, "control").is_object(), "E-RULE",
+        "/body/control", "an expected rejection needs a control that shows the toolkit");
+}
+
+bool Check::Lists(const Doc& kernel, int64_t launches) const {
+  const Doc& listed = At(body_, "kernels");
+  return std::any_of(listed.begin(), listed.end(), [&](const Doc& one) {
+    return IntAt(one, "launches") >= launches &&
+           SymbolMatches(TextAt(one, "symbol"), TextAt(kernel, "symbol"));
+  });
 }
 
 void Check::Resource() {
-  const Doc& kernels = At(body_, "kernels");
-  if (kernels.empty()) Add("E-RES-MISSING", "/body/kernels", "no kernel is reported");
+  AddIf(At(body_, "kernels").empty(), "E-RES-MISSING", "/body/kernels", "no kernel is reported");
   for (const Doc& wanted : At(At(envelope_, "subject"), "kernels")) {
-    const std::string symbol = TextAt(wanted, "symbol");
-    if (std::none_of(kernels.begin(), kernels.end(), [&](const Doc& kernel) {
-          return SymbolMatches(TextAt(kernel, "symbol"), symbol);
-        })) {
-      Add("E-RES-MISSING", "/body/kernels", "the subject's kernel " + symbol + " is not reported");
-    }
+    AddIf(!Lists(wanted, 0), "E-RES-MISSING", "/body/kernels", "the subject's kernel ",
+          TextAt(wanted, "symbol"), " is not reported");
   }
 }
 
 void Check::Parity() {
   const Doc& cases = At(body_, "cases");
-  if (cases.empty()) Add("E-PARITY-EMPTY", "/body/cases", "nothing was compared");
   const bool bitwise = TextAt(body_, "mode") == "bitwise";
   const bool itself = TextAt(body_, "reference") == TextAt(envelope_, "vid");
-  if (!bitwise && !At(body_, "bound_e9").is_number_integer()) {
-    Add("E-RULE", "/body/bound_e9", "a tolerance needs its bound");
-  }
+  AddIf(cases.empty(), "E-PARITY-EMPTY", "/body/cases", "nothing was compared");
+  AddIf(!bitwise && !At(body_, "bound_e9").is_number_integer(), "E-RULE", "/body/bound_e9",
+        "a tolerance needs its bound");
   bool differs = false;
   for (size_t i = 0; i < cases.size(); ++i) {
     const Doc& one = cases[i];
     const std::string pointer = "/body/cases/" + std::to_string(i);
     const int64_t mismatches = IntAt(one, "mismatches");
-    if (IntAt(one, "elements") < 1) {
-      Add("E-PARITY-EMPTY", pointer + "/elements", "a case without elements");
-    }
-    if (mismatches > IntAt(one, "elements")) {
-      Add("E-RULE", pointer + "/mismatches", "more mismatches than elements");
-    }
+    AddIf(IntAt(one, "elements") < 1, "E-PARITY-EMPTY", pointer + "/elements",
+          "a case without elements");
+    AddIf(mismatches > IntAt(one, "elements"), "E-RULE", pointer + "/mismatches",
+          "more mismatches than elements");
     // A NaN equals a NaN of the same bits alone, so equal outputs hold equally many.
-    if (bitwise && mismatches == 0 && IntAt(one, "nan_actual") != IntAt(one, "nan_expected")) {
-      Add("E-RULE", pointer + "/nan_actual", "equal bits with unequal counts of NaN");
-    }
+    AddIf(bitwise && mismatches == 0 && IntAt(one, "nan_actual") != IntAt(one, "nan_expected"),
+          "E-RULE", pointer + "/nan_actual", "equal bits with unequal counts of NaN");
     differs = differs || !WhyCaseDiffers(body_, one).empty();
   }
   const Doc& repeat = At(body_, "repeat_exact");
-  if (repeat.is_object() && IntAt(repeat, "launches") < 1) {
-    Add("E-PARITY-EMPTY", "/body/repeat_exact/launches", "nothing was repeated");
-  }
-  if (itself && (differs || IntAt(repeat, "distinct_digests") > 1)) {
-    Add("E-REF-UNSTABLE", "/body/reference", "the reference differs from itself");
-  }
-  if (TextAt(body_, "expected") == "mismatch" && !cases.empty() && !differs) {
-    Add("E-RULE", "/body/expected", "a mismatch was expected, and nothing differs");
-  }
+  AddIf(repeat.is_object() && IntAt(repeat, "launches") < 1, "E-PARITY-EMPTY",
+        "/body/repeat_exact/launches", "nothing was repeated");
+  AddIf(itself && (differs || IntAt(repeat, "distinct_digests") > 1), "E-REF-UNSTABLE",
+        "/body/reference", "the reference differs from itself");
+  AddIf(TextAt(body_, "expected") == "mismatch" && !cases.empty() && !differs, "E-RULE",
+        "/body/expected", "a mismatch was expected, and nothing differs");
 }
 
 void Check::Sanitizer() {
-  const Doc& kernels = At(body_, "kernels");
   const Doc& wanted = At(At(envelope_, "subject"), "kernels");
-  if (wanted.empty()) Add("E-SAN-EMPTY", "/subject/kernels", "no kernel is named that it watched");
+  AddIf(wanted.empty(), "E-SAN-EMPTY", "/subject/kernels", "no kernel is named that it watched");
   for (const Doc& kernel : wanted) {
-    const std::string symbol = TextAt(kernel, "symbol");
-    if (std::none_of(kernels.begin(), kernels.end(), [&](const Doc& seen) {
-          return IntAt(seen, "launches") > 0 && SymbolMatches(TextAt(seen, "symbol"), symbol);
-        })) {
-      Add("E-SAN-EMPTY", "/body/kernels", "it saw no launch of " + symbol);
-    }
+    AddIf(!Lists(kernel, 1), "E-SAN-EMPTY", "/body/kernels", "it saw no launch of ",
+          TextAt(kernel, "symbol"));
   }
-  auto is_set = [](const Doc& value) {
+  const auto is_set = [](const Doc& value) {
     return value.is_boolean()          ? value.get<bool>()
            : value.is_number_integer() ? value.get<int64_t>() > 0
                                        : value.is_string() && !value.get<std::string>().empty();
   };
   const Doc& control = At(body_, "control");
-  if (!is_set(At(control, "planted")) || !is_set(At(control, "found"))) {
-    Add("E-SAN-CONTROL", "/body/control", "the planted fault was not found in the same setting");
-  }
+  AddIf(!is_set(At(control, "planted")) || !is_set(At(control, "found")), "E-SAN-CONTROL",
+        "/body/control", "the planted fault was not found in the same setting");
 }
 
 void Check::Processes() {
   const Doc& processes = At(body_, "process_ids");
-  const int64_t wanted = IntAt(body_, "processes");
-  if (static_cast<int64_t>(processes.size()) != wanted) {
-    Add("E-PROCESS", "/body/process_ids",
-        std::to_string(processes.size()) + " processes are named, " + std::to_string(wanted) +
-            " are claimed");
-  }
-  std::set<std::tuple<std::string, int64_t, int64_t>> seen;
   const Doc& invocation = At(envelope_, "invocation");
+  const int64_t wanted = IntAt(body_, "processes");
+  AddIf(static_cast<int64_t>(processes.size()) != wanted, "E-PROCESS", "/body/process_ids",
+        processes.size(), " processes are named, ", wanted, " are claimed");
+  std::set<std::tuple<std::string, int64_t, int64_t>> seen;
   for (size_t i = 0; i < processes.size(); ++i) {
     const std::string pointer = "/body/process_ids/" + std::to_string(i);
     const Doc& process = processes[i];
+    const int64_t pid = IntAt(process, "pid", -1);
     const int64_t start = IntAt(process, "start_us", -1);
-    if (!process.is_object() || IntAt(process, "pid", -1) < 0 || start < 0) {
+    if (!process.is_object() || pid < 0 || start < 0) {
       Add("E-PROCESS", pointer, "no {boot_id_sha256, pid, start_us}");
       continue;
     }
-    if (!seen.emplace(TextAt(process, "boot_id_sha256"), IntAt(process, "pid"), start).second) {
-      Add("E-PROCESS", pointer, "the same process twice");
-    }
-    const bool early = start < IntAt(invocation, "start_us");
-    if (early || start > IntAt(invocation, "end_us", std::numeric_limits<int64_t>::max())) {
-      Add("E-TIME", pointer + "/start_us", "the process did not start within the run");
-    }
+    AddIf(!seen.emplace(TextAt(process, "boot_id_sha256"), pid, start).second, "E-PROCESS", pointer,
+          "the same process twice");
+    AddIf(start < IntAt(invocation, "start_us") ||
+              start > IntAt(invocation, "end_us", std::numeric_limits<int64_t>::max()),
+          "E-TIME", pointer + "/start_us", "the process did not start within the run");
   }
 }
 
 void Check::Audit(const Doc& audit, const std::string& pointer, double tolerance, int64_t samples) {
-  const Doc& same = At(audit, "same_input_ratio_e9");
-  const Doc& seed = At(audit, "seed_ratio_e9");
-  const Doc& poison = At(audit, "poison_left");
-  const Doc& wall = At(audit, "wall_ns");
-  const Doc& event = At(audit, "event_ns");
-  for (const Doc* number : {&same, &seed, &poison, &wall, &event}) {
-    if (!number->is_number_integer()) {
-      Add("E-EV-FORM", pointer, "an audit of a timing is missing or no number");
-      return;
-    }
+  for (const char* key :
+       {"same_input_ratio_e9", "seed_ratio_e9", "poison_left", "wall_ns", "event_ns"}) {
+    if (At(audit, key).is_number_integer()) continue;
+    return Add("E-EV-FORM", pointer, "an audit of a timing is missing or no number");
   }
   // Time with rotating inputs over time with one input again and again: above one, that one is
   // faster.
-  const double same_ratio = static_cast<double>(same.get<int64_t>()) / 1e9;
+  const double same_ratio = Number(audit, "same_input_ratio_e9") / 1e9;
   if (same_ratio > kReplayRatio) {
-    Add("E-AUDIT-REPLAY", pointer + "/same_input_ratio_e9",
-        "an input that was seen before is " + Text(same_ratio) + " times faster");
+    Add("E-AUDIT-REPLAY", pointer + "/same_input_ratio_e9", "an input that was seen before is ",
+        Whole(same_ratio), " times faster");
   } else if (same_ratio > 1 + tolerance) {
-    Add("E-AUDIT-INPUT", pointer + "/same_input_ratio_e9",
-        "one repeated input is faster by " + Text((same_ratio - 1) * 1e6) + " ppm");
+    Add("E-AUDIT-INPUT", pointer + "/same_input_ratio_e9", "one repeated input is faster by ",
+        Whole((same_ratio - 1) * 1e6), " ppm");
   }
-  const double seed_ratio = static_cast<double>(seed.get<int64_t>()) / 1e9;
-  if (seed_ratio > 1 + tolerance || seed_ratio < 1 / (1 + tolerance)) {
-    Add("E-AUDIT-SEED", pointer + "/seed_ratio_e9",
-        "another seed changes the time by " + Text((seed_ratio - 1) * 1e6) + " ppm");
-  }
-  if (IntAt(audit, "outputs_audited", 1) < 1) {
-    Add("E-AUDIT-OUTPUT", pointer + "/outputs_audited", "no output of a timed call was looked at");
-  }
-  if (!BoolAt(audit, "output_digests_ok")) {
-    Add("E-AUDIT-OUTPUT", pointer + "/output_digests_ok",
+  const double seed_ratio = Number(audit, "seed_ratio_e9") / 1e9;
+  AddIf(seed_ratio > 1 + tolerance || seed_ratio < 1 / (1 + tolerance), "E-AUDIT-SEED",
+        pointer + "/seed_ratio_e9", "another seed changes the time by ",
+        Whole((seed_ratio - 1) * 1e6), " ppm");
+  AddIf(IntAt(audit, "outputs_audited", 1) < 1, "E-AUDIT-OUTPUT", pointer + "/outputs_audited",
+        "no output of a timed call was looked at");
+  AddIf(!BoolAt(audit, "output_digests_ok"), "E-AUDIT-OUTPUT", pointer + "/output_digests_ok",
         "outputs of timed calls are not those of the checked arm");
-  }
-  if (!BoolAt(audit, "inputs_unchanged")) {
-    Add("E-AUDIT-MUTATED", pointer + "/inputs_unchanged", "timed calls wrote their inputs");
-  }
-  if (poison.get<int64_t>() != 0) {
-    Add("E-AUDIT-POISON", pointer + "/poison_left",
-        poison.dump() + " elements of the output were left as they were");
-  }
-  const int64_t wall_ns = wall.get<int64_t>();
-  const int64_t event_ns = event.get<int64_t>();
+  AddIf(!BoolAt(audit, "inputs_unchanged"), "E-AUDIT-MUTATED", pointer + "/inputs_unchanged",
+        "timed calls wrote their inputs");
+  const int64_t poison = IntAt(audit, "poison_left");
+  AddIf(poison != 0, "E-AUDIT-POISON", pointer + "/poison_left", poison,
+        " elements of the output were left as they were");
+  const int64_t wall_ns = IntAt(audit, "wall_ns");
+  const int64_t event_ns = IntAt(audit, "event_ns");
   if (event_ns <= 0 || wall_ns < event_ns) {
-    Add("E-AUDIT-STREAM", pointer + "/event_ns",
-        "the timer counts " + event.dump() + " ns in " + wall.dump() + " ns on the wall");
+    Add("E-AUDIT-STREAM", pointer + "/event_ns", "the timer counts ", event_ns, " ns in ", wall_ns,
+        " ns on the wall");
   } else if (static_cast<double>(wall_ns - kWallSlackNs - samples * kWallSampleNs) >
              kWallShare * static_cast<double>(event_ns)) {
     Add("E-AUDIT-STREAM", pointer + "/wall_ns",
-        "the device worked on after the timed window: " + wall.dump() + " ns on the wall, " +
-            event.dump() + " ns timed");
+        "the device worked on after the timed window: ", wall_ns, " ns on the wall, ", event_ns,
+        " ns timed");
   }
 }
 
@@ -290,73 +276,58 @@ void Check::Speed(const Doc& policy) {
   const Doc& statistics = At(body_, "statistics");
   const double floor = FloorPicoseconds(envelope_, policy);
   for (const char* key : {"baseline_p50_ps", "candidate_p50_ps"}) {
-    const auto time = static_cast<double>(IntAt(statistics, key));
-    if (time > 0 && time < floor) {
-      Add("E-IMPOSSIBLE", std::string("/body/statistics/") + key,
-          Text(time) + " ps, and bytes and operations take " + Text(floor) + " ps at peak rates");
-    }
+    const double time = Number(statistics, key);
+    AddIf(time > 0 && time < floor, "E-IMPOSSIBLE", std::string("/body/statistics/") + key,
+          Whole(time), " ps, and bytes and operations take ", Whole(floor), " ps at peak rates");
   }
-  const int64_t copy = IntAt(body_, "copy_bytes_per_s");
-  const int64_t bytes = IntAt(body_, "bytes");
-  const auto baseline = static_cast<double>(IntAt(statistics, "baseline_p50_ps"));
+  const double copy = Number(body_, "copy_bytes_per_s");
+  const double bytes = Number(body_, "bytes");
   if (copy <= 0 || bytes <= 0) return;
-  const double most = baseline * static_cast<double>(copy) / (static_cast<double>(bytes) * 1e12);
-  const double ratio = static_cast<double>(IntAt(statistics, "ratio_e9")) / 1e9;
-  if (ratio > most * kExcess && ratio > 1) {
-    Add("W-EXCESS", "/body/statistics/ratio_e9",
-        "a gain of " + Text(ratio * 1e3) +
-            " thousandths; moving the bytes at the copy rate of the " + "same run would give " +
-            Text(most * 1e3));
-  }
+  const double most = Number(statistics, "baseline_p50_ps") * copy / (bytes * 1e12);
+  const double ratio = Number(statistics, "ratio_e9") / 1e9;
+  AddIf(ratio > most * kExcess && ratio > 1, "W-EXCESS", "/body/statistics/ratio_e9", "a gain of ",
+        Whole(ratio * 1e3),
+        " thousandths; moving the bytes at the copy rate of the same run would give ",
+        Whole(most * 1e3));
 }
 
 void Check::Pair(const Doc& policy) {
-  const Doc& subject = At(envelope_, "subject");
   const Doc& statistics = At(body_, "statistics");
-  auto mismatch = [&](const char* pointer, const std::string& message) {
-    Add("E-PAIR-MISMATCH", pointer, message);
-  };
-  if (!At(subject, "baseline").is_object()) {
-    mismatch("/subject/baseline", "a pair without the subject of its baseline");
-  }
-  if (TextAt(body_, "baseline") == TextAt(body_, "candidate")) {
-    mismatch("/body/baseline", "both arms are " + TextAt(body_, "baseline"));
-  }
-  if (TextAt(envelope_, "vid") != TextAt(body_, "candidate")) {
-    mismatch("/body/candidate", "the candidate is not the variant of this evidence");
-  }
-  if (TextAt(body_, "mode") == "single" && IntAt(body_, "batch", 1) != 1) {
-    mismatch("/body/batch", "single launches in batches of " + At(body_, "batch").dump());
-  }
   const Doc& workload = At(envelope_, "workload");
-  if (!workload.is_object() || At(workload, "input_sha256").empty()) {
-    mismatch("/workload/input_sha256", "nothing shows that both arms had the same inputs");
-  } else if (IntAt(workload, "calls", 1) != IntAt(body_, "calls", 1)) {
-    mismatch("/body/calls", "another number of calls than the workload has");
-  }
-  if (IntAt(statistics, "samples_baseline") != IntAt(statistics, "samples_candidate")) {
-    mismatch("/body/statistics/samples_candidate", "the arms have unequal numbers of samples");
-  }
-  if (IntAt(statistics, "processes") != IntAt(body_, "processes")) {
-    Add("E-SAMPLES", "/body/processes",
-        "the statistics have " + std::to_string(IntAt(statistics, "processes")) +
-            " processes, the body " + std::to_string(IntAt(body_, "processes")));
-  }
-  const Doc& facts = At(envelope_, "environment");
-  if (At(At(facts, "class"), "device").is_null() && TextAt(envelope_, "target") != "host") {
-    mismatch("/environment/class/device", "a timing of an unnamed device");
-  }
+  const bool same_inputs = workload.is_object() && !At(workload, "input_sha256").empty();
+  const Doc& device = At(At(At(envelope_, "environment"), "class"), "device");
+  const int64_t samples_baseline = IntAt(statistics, "samples_baseline");
+  const int64_t samples_candidate = IntAt(statistics, "samples_candidate");
+  const int64_t processes = IntAt(statistics, "processes");
+  const auto mismatch = [&](bool broken, const char* pointer, const std::string& message) {
+    AddIf(broken, "E-PAIR-MISMATCH", pointer, message);
+  };
+  mismatch(!At(At(envelope_, "subject"), "baseline").is_object(), "/subject/baseline",
+           "a pair without the subject of its baseline");
+  mismatch(TextAt(body_, "baseline") == TextAt(body_, "candidate"), "/body/baseline",
+           "both arms are " + TextAt(body_, "baseline"));
+  mismatch(TextAt(envelope_, "vid") != TextAt(body_, "candidate"), "/body/candidate",
+           "the candidate is not the variant of this evidence");
+  mismatch(TextAt(body_, "mode") == "single" && IntAt(body_, "batch", 1) != 1, "/body/batch",
+           "single launches in batches of " + At(body_, "batch").dump());
+  mismatch(!same_inputs, "/workload/input_sha256",
+           "nothing shows that both arms had the same inputs");
+  mismatch(same_inputs && IntAt(workload, "calls", 1) != IntAt(body_, "calls", 1), "/body/calls",
+           "another number of calls than the workload has");
+  mismatch(samples_baseline != samples_candidate, "/body/statistics/samples_candidate",
+           "the arms have unequal numbers of samples");
+  mismatch(device.is_null() && TextAt(envelope_, "target") != "host", "/environment/class/device",
+           "a timing of an unnamed device");
+  AddIf(processes != IntAt(body_, "processes"), "E-SAMPLES", "/body/processes",
+        "the statistics have ", processes, " processes, the body ", IntAt(body_, "processes"));
   Processes();
   Speed(policy);
-  const double least = static_cast<double>(IntAt(statistics, "mde_e9")) / 1e9;
-  const double tolerance = std::max(kAuditTolerance, least);
+  const double tolerance = std::max(kAuditTolerance, Number(statistics, "mde_e9") / 1e9);
   // One audit a process, or one for all.
   const Doc& audits = At(body_, "audits");
-  const int64_t samples = IntAt(statistics, "samples_baseline") +
-                          IntAt(statistics, "samples_candidate") +
-                          4 * IntAt(statistics, "aa_quads");
+  const int64_t samples = samples_baseline + samples_candidate + 4 * IntAt(statistics, "aa_quads");
   if (!audits.is_array()) return Audit(audits, "/body/audits", tolerance, samples);
-  if (audits.empty()) Add("E-EV-FORM", "/body/audits", "a timing without audits");
+  AddIf(audits.empty(), "E-EV-FORM", "/body/audits", "a timing without audits");
   for (size_t i = 0; i < audits.size(); ++i) {
     Audit(audits[i], "/body/audits/" + std::to_string(i), tolerance,
           samples / static_cast<int64_t>(audits.size()));
@@ -370,40 +341,109 @@ struct Counted {
 };
 
 // The samples of a pair against what its body says of them.
-void CheckSamples(const std::vector<Sample>& samples, const Doc& body, Check& check) {
+void Check::Samples(const std::vector<Sample>& samples) {
   std::map<int, Counted> processes;
   for (const Sample& sample : samples) {
     Counted& counted = processes[sample.process];
     if (sample.role == 0) ++counted.arms[sample.arm];
     if (!counted.slots[{sample.role, sample.quad}].insert(sample.slot).second) {
-      return check.Add("E-SAMPLES", "/body/samples_blob", "a slot of a quad was taken twice");
+      return Add("E-SAMPLES", kSamplesBlob, "a slot of a quad was taken twice");
     }
     if (sample.role == 1 && sample.arm != 0) {
-      return check.Add("E-SAMPLES", "/body/samples_blob", "an A/A control ran the candidate");
+      return Add("E-SAMPLES", kSamplesBlob, "an A/A control ran the candidate");
     }
   }
-  if (static_cast<int64_t>(processes.size()) != IntAt(body, "processes")) {
-    check.Add("E-SAMPLES", "/body/samples_blob",
-              "samples of " + std::to_string(processes.size()) + " processes, the body says " +
-                  std::to_string(IntAt(body, "processes")));
-  }
+  const int64_t wanted = IntAt(body_, "processes");
+  AddIf(static_cast<int64_t>(processes.size()) != wanted, "E-SAMPLES", kSamplesBlob, "samples of ",
+        processes.size(), " processes, the body says ", wanted);
   for (const auto& [number, counted] : processes) {
-    const std::string name = "process " + std::to_string(number);
-    if (counted.arms[0] != counted.arms[1]) {
-      check.Add("E-PAIR-MISMATCH", "/body/samples_blob",
-                name + " has " + std::to_string(counted.arms[0]) + " samples of the baseline and " +
-                    std::to_string(counted.arms[1]) + " of the candidate");
+    const auto& [baseline, candidate] = counted.arms;
+    AddIf(baseline != candidate, "E-PAIR-MISMATCH", kSamplesBlob, "process ", number, " has ",
+          baseline, " samples of the baseline and ", candidate, " of the candidate");
+    int64_t whole = 0, quads = 0;
+    for (const auto& [quad, slots] : counted.slots) {
+      whole += slots.size() == 4;
+      quads += quad.first == 0;
     }
-    const auto whole = std::count_if(counted.slots.begin(), counted.slots.end(),
-                                     [](const auto& quad) { return quad.second.size() == 4; });
-    const auto quads = std::count_if(counted.slots.begin(), counted.slots.end(),
-                                     [](const auto& quad) { return quad.first.first == 0; });
-    if (whole != static_cast<int64_t>(counted.slots.size()) || quads != IntAt(body, "quads")) {
-      check.Add("E-SAMPLES", "/body/samples_blob",
-                name + " has " + std::to_string(whole) + " whole quads of " +
-                    std::to_string(counted.slots.size()) + ", " + std::to_string(quads) +
-                    " of the pair; the body says " + std::to_string(IntAt(body, "quads")));
+    AddIf(whole != static_cast<int64_t>(counted.slots.size()) || quads != IntAt(body_, "quads"),
+          "E-SAMPLES", kSamplesBlob, "process ", number, " has ", whole, " whole quads of ",
+          counted.slots.size(), ", ", quads, " of the pair; the body says ", IntAt(body_, "quads"));
+  }
+}
+
+void Check::Recompute(const std::string& pointer, const Doc& stored, const Doc& again) {
+  AddIf(stored != again, "E-EV-RECOMPUTE", pointer, "stored ", stored.dump(), ", recomputed ",
+        again.dump());
+}
+
+void Check::RecomputeSanitizer(const Store& store) {
+  const std::string name = TextAt(body_, "log");
+  if (name.empty()) return Add("E-EV-RECOMPUTE", "/body/log", "the counts have no log");
+  const std::optional<std::string> text = ReadBlob(store, evidence_, name, findings_);
+  if (!text) return;
+  const std::optional<SanitizerLog> log = ParseSanitizerLog(*text, evidence_.file, findings_);
+  if (!log) return;
+  if (!log->tool.empty()) Recompute("/body/tool", At(body_, "tool"), log->tool);
+  Recompute("/body/errors", At(body_, "errors"), log->errors);
+  for (const auto& [key, count] : {std::pair("hazards_displayed", log->hazards_displayed),
+                                   std::pair("hazards_total", log->hazards_total)}) {
+    Recompute(std::string("/body/") + key, At(body_, key), count < 0 ? Doc(nullptr) : Doc(count));
+  }
+}
+
+void Check::RecomputeResource(const Store& store) {
+  const Doc& kernels = At(body_, "kernels");
+  const std::string target = TextAt(envelope_, "target");
+  std::map<std::string, PtxasKernel> reported;  // by symbol; the last report counts
+  bool found = false;
+  for (const Doc& blob : At(envelope_, "blobs")) {
+    const std::string name = TextAt(blob, "name");
+    if (!name.ends_with(".log")) continue;
+    const std::optional<std::string> text = ReadBlob(store, evidence_, name, findings_);
+    if (!text) return;
+    found = true;
+    // One log may hold several targets; each is a report of its own.
+    for (const PtxasKernel& kernel : ParsePtxasLog(*text, evidence_.file, findings_)) {
+      if (kernel.target == target) reported[kernel.symbol] = kernel;
     }
+  }
+  if (!found) return Add("E-EV-RECOMPUTE", "/body/kernels", "no log of ptxas gives these numbers");
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const std::string pointer = "/body/kernels/" + std::to_string(i);
+    const std::string symbol = TextAt(kernels[i], "symbol");
+    const auto kernel = reported.find(symbol);
+    if (kernel == reported.end()) {
+      Add("E-EV-RECOMPUTE", pointer + "/symbol", "the log has no ", symbol, " for ", target);
+      continue;
+    }
+    const PtxasKernel& again = kernel->second;
+    for (const auto& [key, value] :
+         {std::pair("registers", again.registers), std::pair("stack_bytes", again.stack_bytes),
+          std::pair("spill_store_bytes", again.spill_store_bytes),
+          std::pair("spill_load_bytes", again.spill_load_bytes),
+          std::pair("static_shared_bytes", again.static_shared_bytes),
+          std::pair("barriers", again.barriers)}) {
+      Recompute(pointer + "/" + key, At(kernels[i], key), value);
+    }
+  }
+}
+
+void Check::RecomputeStatistics(const Store& store, bool pair) {
+  const Doc& stored = At(body_, "statistics");
+  const std::vector<Sample> samples = ReadSamples(store, evidence_, findings_);
+  if (samples.empty()) return;
+  const auto seed = static_cast<uint64_t>(IntAt(stored, "bootstrap_seed"));
+  const Doc again =
+      pair ? PairStatisticsDoc(AnalysePair(samples, seed)) : SingleStatisticsDoc(samples);
+  const std::string pointer = "/body/statistics";
+  if (!stored.is_object()) return Add("E-EV-RECOMPUTE", pointer, "there are no statistics");
+  // Every field of either.
+  for (const auto& [key, value] : again.items()) {
+    Recompute(pointer + "/" + PointerToken(key), At(stored, key), value);
+  }
+  for (const auto& [key, value] : stored.items()) {
+    AddIf(!again.contains(key), "E-EV-RECOMPUTE", pointer + "/" + PointerToken(key),
+          "nothing gives this number");
   }
 }
 
@@ -429,25 +469,25 @@ bool SymbolMatches(std::string_view seen, std::string_view wanted) {
 std::string WhyCaseDiffers(const Doc& body, const Doc& parity_case) {
   const int64_t mismatches = IntAt(parity_case, "mismatches");
   const int64_t elements = IntAt(parity_case, "elements");
+  const int64_t unwritten = IntAt(parity_case, "unwritten");
+  const int64_t nan_actual = IntAt(parity_case, "nan_actual");
+  const int64_t nan_expected = IntAt(parity_case, "nan_expected");
   if (elements < 1) return "nothing was compared";
-  if (IntAt(parity_case, "unwritten") > 0) {
-    return std::to_string(IntAt(parity_case, "unwritten")) + " elements were not written";
-  }
+  if (unwritten > 0) return Message(unwritten, " elements were not written");
   if (IntAt(parity_case, "guard_faults") > 0) return "it wrote outside its output";
   if (!BoolAt(parity_case, "inputs_unchanged")) return "it wrote its inputs";
   if (TextAt(body, "mode") == "bitwise") {
     if (mismatches == 0) return {};
-    return std::to_string(mismatches) + " of " + std::to_string(elements) + " elements differ, " +
-           "the first at " + At(parity_case, "first_index").dump();
+    return Message(mismatches, " of ", elements, " elements differ, the first at ",
+                   At(parity_case, "first_index").dump());
   }
-  if (IntAt(parity_case, "nan_actual") != IntAt(parity_case, "nan_expected")) {
-    return std::to_string(IntAt(parity_case, "nan_actual")) + " NaN where " +
-           std::to_string(IntAt(parity_case, "nan_expected")) + " were expected";
+  if (nan_actual != nan_expected) {
+    return Message(nan_actual, " NaN where ", nan_expected, " were expected");
   }
   const Doc& error = At(parity_case, "rel_l2_e9");
   const int64_t bound = IntAt(body, "bound_e9");
   if (error.is_number_integer() && error.get<int64_t>() <= bound) return {};
-  return "relative error " + error.dump() + "e-9, the bound is " + std::to_string(bound) + "e-9";
+  return Message("relative error ", error.dump(), "e-9, the bound is ", bound, "e-9");
 }
 
 double FloorPicoseconds(const Doc& envelope, const Doc& policy) {
@@ -457,10 +497,8 @@ double FloorPicoseconds(const Doc& envelope, const Doc& policy) {
   for (const auto& [amount, peak] :
        {std::pair("bytes", "peak_bytes_per_s"), std::pair("operations", "peak_ops_per_s")}) {
     // The policy's rate: what a run says of its own peak proves nothing.
-    const int64_t rate = IntAt(machine, peak, IntAt(body, peak));
-    if (rate <= 0) continue;
-    floor = std::max(floor,
-                     static_cast<double>(IntAt(body, amount)) / static_cast<double>(rate) * 1e12);
+    const auto rate = static_cast<double>(IntAt(machine, peak, IntAt(body, peak)));
+    if (rate > 0) floor = std::max(floor, Number(body, amount) / rate * 1e12);
   }
   return floor;
 }
@@ -471,7 +509,7 @@ std::vector<Sample> ReadSamples(const Store& store, const Evidence& evidence, Fi
   if (!packed) return {};
   std::string reason;
   std::vector<Sample> samples = UnpackSamples(*packed, reason);
-  if (!reason.empty()) Check(evidence, findings).Add("E-SAMPLES", "/body/samples_blob", reason);
+  Check(evidence, findings).AddIf(!reason.empty(), "E-SAMPLES", kSamplesBlob, reason);
   return samples;
 }
 
@@ -491,25 +529,34 @@ void CheckEnvelope(const Evidence& evidence, const Doc& policy, Findings& findin
 void ValidateEvidence(const Store& store, const Evidence& evidence, const Doc& policy,
                       Findings& findings) {
   CheckEnvelope(evidence, policy, findings);
-  const Doc& body = At(evidence.json, "body");
   const std::string kind = TextAt(evidence.json, "kind");
-  Check check(evidence, findings);
+  const std::string samples_blob = TextAt(At(evidence.json, "body"), "samples_blob");
   for (const Doc& blob : At(evidence.json, "blobs")) {
     // Samples are read below; of the others their bytes are compared.
-    if (TextAt(blob, "name") == TextAt(body, "samples_blob")) continue;
-    ReadBlob(store, evidence, TextAt(blob, "name"), findings);
+    const std::string name = TextAt(blob, "name");
+    if (name != samples_blob) ReadBlob(store, evidence, name, findings);
   }
-  if (kind == "timing_single") ReadSamples(store, evidence, findings);
-  if (kind != "timing_pair") return;
+  if (kind != "timing_pair" && kind != "timing_single") return;
   const std::vector<Sample> samples = ReadSamples(store, evidence, findings);
-  if (samples.empty()) return;
-  CheckSamples(samples, body, check);
+  if (samples.empty() || kind == "timing_single") return;
+  Check check(evidence, findings);
+  check.Samples(samples);
   const double floor = FloorPicoseconds(evidence.json, policy);
   for (const Sample& sample : samples) {
     if (static_cast<double>(sample.picoseconds) >= floor) continue;
-    return check.Add("E-IMPOSSIBLE", "/body/samples_blob",
-                     "a sample of " + std::to_string(sample.picoseconds) +
-                         " ps, and bytes and operations take " + Text(floor) + " ps at peak rates");
+    return check.Add("E-IMPOSSIBLE", kSamplesBlob, "a sample of ", sample.picoseconds,
+                     " ps, and bytes and operations take ", Whole(floor), " ps at peak rates");
+  }
+}
+
+void RecomputeEvidence(const Store& store, const Evidence& evidence, Findings& findings) {
+  const std::string kind = TextAt(evidence.json, "kind");
+  if (TextAt(evidence.json, "origin") == "imported") return;
+  Check check(evidence, findings);
+  if (kind == "sanitizer") check.RecomputeSanitizer(store);
+  if (kind == "resource") check.RecomputeResource(store);
+  if (kind == "timing_pair" || kind == "timing_single") {
+    check.RecomputeStatistics(store, kind == "timing_pair");
   }
 }
 

@@ -1,12 +1,29 @@
-// Small steps for readers of other programs' text: each takes what it found off the front.
+// Small steps on text: for readers of other programs' output, each of which takes what it found off
+// the front, and for messages.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace h3rt::lab {
+
+// A message from words and whole numbers.
+template <typename... Parts>
+std::string Message(const Parts&... parts) {
+  std::string text;
+  const auto add = [&](const auto& part) {
+    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
+      text += std::to_string(part);
+    } else {
+      text += part;
+    }
+  };
+  (add(parts), ...);
+  return text;
+}
 
 // The next line without its end; false at the end of the text.
 inline bool TakeLine(std::string_view& text, std::string_view& line) {
