@@ -59,9 +59,12 @@ struct Process {
   double first = 1;  // +1 where the baseline comes first (ABBA), -1 for BAAB
 };
 
-double CoefficientOfVariation(std::span<const double> values) {
-  const double mean = MeanOf(values);
-  return mean > 0 ? Deviation(values) / mean : 0;
+void Append(std::vector<double>& all, const std::vector<double>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+double QuantileOrZero(const std::vector<double>& values, double q) {
+  return values.empty() ? 0 : Quantile(values, q);
 }
 
 bool Complete(const Quad& quad) {
@@ -129,7 +132,7 @@ void DescribeSequence(const Process& process, PairStatistics& statistics,
     if (times.empty()) continue;
     medians[arm] = Median(times);
     double& cv = arm == 0 ? statistics.baseline_cv : statistics.candidate_cv;
-    cv = std::max(cv, CoefficientOfVariation(times));
+    cv = std::max(cv, Deviation(times) / MeanOf(times));
     for (const double time : times) {
       robust_deviations.push_back(std::fabs(time - medians[arm]) / medians[arm]);
     }
@@ -153,8 +156,9 @@ int64_t Rounded(double value) {
 Doc Parts(double value, double scale) {
   return std::isfinite(value) ? Doc(Rounded(value * scale)) : Doc(nullptr);
 }
-Doc Ratio(double log_gain) { return Parts(PlainExp(log_gain), 1e9); }
-Doc RatioBound(double log_gain) { return std::isfinite(log_gain) ? Ratio(log_gain) : Doc(nullptr); }
+Doc Ratio(double log_gain) {
+  return std::isfinite(log_gain) ? Parts(PlainExp(log_gain), 1e9) : Doc(nullptr);
+}
 double LogOf(const Doc& ratio, double otherwise) {
   return ratio.is_number_integer() && ratio.get<int64_t>() > 0
              ? PlainLog(static_cast<double>(ratio.get<int64_t>()) / 1e9)
@@ -164,23 +168,18 @@ double PartOf(const Doc& value, double scale) {
   return value.is_number_integer() ? static_cast<double>(value.get<int64_t>()) / scale : kInfinity;
 }
 
-// "1.234 %", rounded to thousandths.
+// 1234 thousandths as "1.234".
+std::string Decimal(int64_t value, int64_t one) {
+  const std::string digits = std::to_string(one + std::llabs(value) % one).substr(1);
+  return (value < 0 ? "-" : "") + std::to_string(std::llabs(value) / one) + "." + digits;
+}
 std::string Percent(double part) {
   if (!std::isfinite(part)) return part > 0 ? "unbounded" : "-unbounded";
-  const int64_t thousandths = Rounded(part * 1e5);
-  const int64_t size = thousandths < 0 ? -thousandths : thousandths;
-  std::string digits = std::to_string(size % 1000);
-  digits.insert(0, 3 - digits.size(), '0');
-  return (thousandths < 0 ? "-" : "") + std::to_string(size / 1000) + "." + digits + " %";
+  return Decimal(Rounded(part * 1e5), 1000) + " %";
 }
-
 std::string Microseconds(double nanoseconds) {
   if (!std::isfinite(nanoseconds)) return "unbounded";
-  const int64_t hundredths = Rounded(nanoseconds / 10);
-  const int64_t size = hundredths < 0 ? -hundredths : hundredths;
-  const std::string digits = std::to_string(size % 100);
-  return (hundredths < 0 ? "-" : "") + std::to_string(size / 100) + "." +
-         (digits.size() < 2 ? "0" : "") + digits + " us";
+  return Decimal(Rounded(nanoseconds / 10), 100) + " us";
 }
 
 double PartsOfLog(double log_gain) {
@@ -256,14 +255,12 @@ PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_s
   for (auto& [number, process] : processes) {
     TakeQuads(process, order_effects);
     if (describe) DescribeSequence(process, statistics, robust_deviations);
-    for (const int arm : {0, 1}) {
-      times[arm].insert(times[arm].end(), process.times[arm].begin(), process.times[arm].end());
-    }
+    for (const int arm : {0, 1}) Append(times[arm], process.times[arm]);
     if (!process.aa_gains.empty()) aa_medians.push_back(Median(process.aa_gains));
     statistics.aa_quads += static_cast<int64_t>(process.aa_gains.size());
     if (process.gains.empty()) continue;
     statistics.process_log_gain.push_back(Median(process.gains));
-    all_gains.insert(all_gains.end(), process.gains.begin(), process.gains.end());
+    Append(all_gains, process.gains);
     gains.push_back(std::move(process.gains));
   }
   statistics.processes = static_cast<int64_t>(gains.size());
@@ -271,30 +268,21 @@ PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_s
   statistics.log_gain = MeanOf(statistics.process_log_gain);
   statistics.clustered = MeanInterval(statistics.process_log_gain, kConfidence);
   statistics.exact = ExactMedianInterval(std::move(all_gains), kConfidence);
-  statistics.bootstrap = {-kInfinity, kInfinity};
-  if (describe) {
-    statistics.bootstrap =
-        ClusterBootstrap(gains, kConfidence, kRepeats, statistics.bootstrap_seed);
-  }
-  if (!times[0].empty()) {
-    statistics.baseline_p50_ps = Median(times[0]);
-    statistics.baseline_p95_ps = Quantile(std::move(times[0]), 0.95);
-  }
-  if (!times[1].empty()) {
-    statistics.candidate_p50_ps = Median(times[1]);
-    statistics.candidate_p95_ps = Quantile(std::move(times[1]), 0.95);
-  }
-  if (!robust_deviations.empty()) {
-    statistics.robust_cv = kMadToDeviation * Median(std::move(robust_deviations));
-  }
-  if (!order_effects.empty()) statistics.order_effect = Median(std::move(order_effects));
+  statistics.bootstrap =
+      ClusterBootstrap(gains, kConfidence, describe ? kRepeats : 0, statistics.bootstrap_seed);
+  statistics.baseline_p50_ps = QuantileOrZero(times[0], 0.5);
+  statistics.baseline_p95_ps = QuantileOrZero(times[0], 0.95);
+  statistics.candidate_p50_ps = QuantileOrZero(times[1], 0.5);
+  statistics.candidate_p95_ps = QuantileOrZero(times[1], 0.95);
+  statistics.robust_cv = kMadToDeviation * QuantileOrZero(robust_deviations, 0.5);
+  statistics.order_effect = QuantileOrZero(order_effects, 0.5);
   statistics.aa_log_gain = MeanOf(aa_medians);
   statistics.aa = MeanInterval(aa_medians, kConfidence);
+  const auto count = static_cast<double>(aa_medians.size());
   const auto degrees = static_cast<int64_t>(aa_medians.size()) - 1;
   statistics.mde = degrees < 1 ? kInfinity
                                : (StudentQuantile(0.975, degrees) + StudentQuantile(0.8, degrees)) *
-                                     Deviation(aa_medians) /
-                                     std::sqrt(static_cast<double>(aa_medians.size()));
+                                     Deviation(aa_medians) / std::sqrt(count);
   return statistics;
 }
 
@@ -304,8 +292,8 @@ Doc PairStatisticsDoc(const PairStatistics& statistics) {
   for (const auto& [key, member, scale] : kNumbers) doc[key] = Rounded(statistics.*member * scale);
   for (const auto& [key, member] : kGains) doc[key] = Ratio(statistics.*member);
   for (const auto& [key, member] : kIntervals) {
-    doc[std::string(key) + "_lo_e9"] = RatioBound((statistics.*member).low);
-    doc[std::string(key) + "_hi_e9"] = RatioBound((statistics.*member).high);
+    doc[std::string(key) + "_lo_e9"] = Ratio((statistics.*member).low);
+    doc[std::string(key) + "_hi_e9"] = Ratio((statistics.*member).high);
   }
   doc["bootstrap_repeats"] = kRepeats;
   doc["bootstrap_seed"] = statistics.bootstrap_seed;
@@ -340,17 +328,12 @@ PairStatistics PairStatisticsOf(const Doc& document) {
 
 Doc SingleStatisticsDoc(std::span<const Sample> samples) {
   std::vector<double> times;
-  int64_t discarded = 0;
   for (const Sample& sample : samples) {
-    if (sample.flags != 0) {
-      ++discarded;
-    } else {
-      times.push_back(static_cast<double>(sample.picoseconds));
-    }
+    if (sample.flags == 0) times.push_back(static_cast<double>(sample.picoseconds));
   }
   Doc doc = Doc::object();
   doc["n"] = times.size();
-  doc["discarded"] = discarded;
+  doc["discarded"] = samples.size() - times.size();
   if (times.empty()) times.push_back(0);
   const double median = Median(times);
   std::vector<double> distances;
@@ -358,15 +341,11 @@ Doc SingleStatisticsDoc(std::span<const Sample> samples) {
   const double mad = Median(distances);
   const double mean = MeanOf(times);
   const double deviation = Deviation(times);
-  auto at = [&](double q) { return Rounded(Quantile(times, q)); };
-  doc["min_ps"] = at(0);
-  doc["p05_ps"] = at(0.05);
-  doc["p25_ps"] = at(0.25);
-  doc["p50_ps"] = at(0.5);
-  doc["p75_ps"] = at(0.75);
-  doc["p95_ps"] = at(0.95);
-  doc["p99_ps"] = times.size() < 1000 ? Doc(nullptr) : Doc(at(0.99));
-  doc["max_ps"] = at(1);
+  constexpr std::pair<const char*, double> kQuantiles[] = {
+      {"min_ps", 0},    {"p05_ps", 0.05}, {"p25_ps", 0.25}, {"p50_ps", 0.5},
+      {"p75_ps", 0.75}, {"p95_ps", 0.95}, {"p99_ps", 0.99}, {"max_ps", 1}};
+  for (const auto& [key, q] : kQuantiles) doc[key] = Rounded(Quantile(times, q));
+  if (times.size() < 1000) doc["p99_ps"] = nullptr;
   doc["mean_ps"] = Rounded(mean);
   doc["sd_ps"] = Rounded(deviation);
   doc["cv_ppm"] = mean > 0 ? Rounded(deviation / mean * 1e6) : 0;
@@ -388,6 +367,7 @@ PairVerdict DecidePair(const PairStatistics& statistics, const PairThresholds& t
   const Interval drawn = PartsOfLog(statistics.bootstrap);
   const double saved = Saving(statistics, statistics.log_gain, thresholds.calls);
   const double most_saved = Saving(statistics, statistics.clustered.high, thresholds.calls);
+  const double variation = std::max(statistics.baseline_cv, statistics.candidate_cv);
   PairVerdict verdict;
   verdict.arithmetic = {
       "gain " + Percent(gain) + ", 95 % interval over " + std::to_string(statistics.processes) +
@@ -398,50 +378,48 @@ PairVerdict DecidePair(const PairStatistics& statistics, const PairThresholds& t
           " calls, at most " + Microseconds(most_saved) + ", wanted " + Microseconds(wanted_ns),
       "A/A " + Text(PartsOfLog(statistics.aa)) + ", least effect that could be seen " +
           Percent(PartsOfLog(statistics.mde)) + " (80 % power)"};
-  if (std::max(statistics.baseline_cv, statistics.candidate_cv) > 0.03) {
-    verdict.arithmetic.push_back(
-        "samples vary by " + Percent(std::max(statistics.baseline_cv, statistics.candidate_cv)) +
-        ": longer batches would say more");
+  if (variation > 0.03) {
+    verdict.arithmetic.push_back("samples vary by " + Percent(variation) +
+                                 ": longer batches would say more");
   }
-  verdict.reason = WhyUndecidable(statistics, thresholds);
-  if (!verdict.reason.empty()) return verdict;
-
+  const auto decide = [&](Decision decision, const std::string& reason) {
+    verdict.decision = decision;
+    verdict.reason = reason;
+    return verdict;
+  };
+  constexpr Decision kOpen = Decision::kInconclusive;
+  if (const std::string why = WhyUndecidable(statistics, thresholds); !why.empty()) {
+    return decide(kOpen, why);
+  }
   const bool too_small = bounds.high < wanted;
-  const bool too_little = absolute && most_saved < wanted_ns;
-  const bool above = wanted >= 0 ? bounds.low > 0 && gain >= wanted : bounds.low > wanted;
-  const bool enough = !absolute || saved >= wanted_ns;
-  if (too_small || too_little) {
-    if (too_small && !(drawn.high < wanted)) {
-      verdict.reason = "the bootstrap interval reaches " + Percent(drawn.high) +
-                       " and does not share the fail of the interval over processes";
-      return verdict;
-    }
-    verdict.decision = Decision::kFail;
-    verdict.reason = bounds.high < 0 ? "slower: the interval ends at " + Percent(bounds.high)
-                     : too_small     ? "the interval ends at " + Percent(bounds.high) +
-                                       ", below the threshold of " + Percent(wanted)
-                                 : "it saves at most " + Microseconds(most_saved) +
-                                       ", below the threshold of " + Microseconds(wanted_ns);
-    return verdict;
+  if (too_small && !(drawn.high < wanted)) {
+    return decide(kOpen, "the bootstrap interval reaches " + Percent(drawn.high) +
+                             " and does not share the fail of the interval over processes");
   }
-  if (!above || !enough) {
-    verdict.reason = above
-                         ? "the saving of " + Microseconds(saved) + " is below " +
-                               Microseconds(wanted_ns) + ", but not with confidence"
-                         : "the interval of " + Text(bounds) + " leaves open whether the gain is " +
-                               (wanted >= 0 ? "there and " : "") + "over " + Percent(wanted);
-    return verdict;
+  if (too_small || (absolute && most_saved < wanted_ns)) {
+    return decide(Decision::kFail,
+                  bounds.high < 0 ? "slower: the interval ends at " + Percent(bounds.high)
+                  : too_small     ? "the interval ends at " + Percent(bounds.high) +
+                                    ", below the threshold of " + Percent(wanted)
+                              : "it saves at most " + Microseconds(most_saved) +
+                                    ", below the threshold of " + Microseconds(wanted_ns));
+  }
+  if (!(wanted >= 0 ? bounds.low > 0 && gain >= wanted : bounds.low > wanted)) {
+    return decide(kOpen, "the interval of " + Text(bounds) + " leaves open whether the gain is " +
+                             (wanted >= 0 ? "there and " : "") + "over " + Percent(wanted));
+  }
+  if (absolute && saved < wanted_ns) {
+    return decide(kOpen, "the saving of " + Microseconds(saved) + " is below " +
+                             Microseconds(wanted_ns) + ", but not with confidence");
   }
   if (!(drawn.low > std::min(wanted, 0.0))) {
-    verdict.reason = "the bootstrap interval starts at " + Percent(drawn.low) +
-                     " and does not share the pass of the interval over processes";
-    return verdict;
+    return decide(kOpen, "the bootstrap interval starts at " + Percent(drawn.low) +
+                             " and does not share the pass of the interval over processes");
   }
-  verdict.decision = Decision::kPass;
-  verdict.reason = "gain " + Percent(gain) + ", interval from " + Percent(bounds.low) +
-                   ", threshold " + Percent(wanted) +
-                   (absolute ? "; saves " + Microseconds(saved) + " a step" : std::string());
-  return verdict;
+  return decide(Decision::kPass,
+                "gain " + Percent(gain) + ", interval from " + Percent(bounds.low) +
+                    ", threshold " + Percent(wanted) +
+                    (absolute ? "; saves " + Microseconds(saved) + " a step" : std::string()));
 }
 
 }  // namespace h3rt::lab

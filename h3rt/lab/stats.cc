@@ -1,4 +1,4 @@
-// Samples as bytes of a blob.
+// Samples as the bytes of a blob: two little-endian words each.
 #include "h3rt/lab/stats.h"
 
 namespace h3rt::lab {
@@ -6,17 +6,16 @@ namespace {
 
 constexpr size_t kSampleBytes = 16;
 
-void PutBytes(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
+void PutWord(std::string& out, uint64_t word) {
+  for (int shift = 0; shift < 64; shift += 8) {
+    out.push_back(static_cast<char>((word >> shift) & 0xFF));
+  }
 }
 
-uint64_t GetBytes(std::string_view text, size_t at, int bytes) {
-  uint64_t value = 0;
-  for (int i = 0; i < bytes; ++i) {
-    value |= static_cast<uint64_t>(static_cast<unsigned char>(text[at + static_cast<size_t>(i)]))
-             << (8 * i);
-  }
-  return value;
+uint64_t WordOf(std::string_view text) {
+  uint64_t word = 0;
+  for (size_t i = 0; i < 8; ++i) word |= uint64_t{static_cast<unsigned char>(text[i])} << (8 * i);
+  return word;
 }
 
 }  // namespace
@@ -24,14 +23,10 @@ uint64_t GetBytes(std::string_view text, size_t at, int bytes) {
 std::string PackSamples(std::span<const Sample> samples) {
   std::string out;
   out.reserve(samples.size() * kSampleBytes);
-  for (const Sample& sample : samples) {
-    PutBytes(out, sample.process, 2);
-    PutBytes(out, sample.quad, 2);
-    PutBytes(out, sample.slot, 1);
-    PutBytes(out, sample.arm, 1);
-    PutBytes(out, sample.role, 1);
-    PutBytes(out, sample.flags, 1);
-    PutBytes(out, static_cast<uint64_t>(sample.picoseconds), 8);
+  for (const Sample& s : samples) {
+    PutWord(out, uint64_t{s.process} | uint64_t{s.quad} << 16 | uint64_t{s.slot} << 32 |
+                     uint64_t{s.arm} << 40 | uint64_t{s.role} << 48 | uint64_t{s.flags} << 56);
+    PutWord(out, static_cast<uint64_t>(s.picoseconds));
   }
   return out;
 }
@@ -44,24 +39,24 @@ std::vector<Sample> UnpackSamples(std::string_view packed, std::string& reason) 
   }
   std::vector<Sample> samples;
   samples.reserve(packed.size() / kSampleBytes);
-  for (size_t at = 0; at < packed.size(); at += kSampleBytes) {
-    Sample sample;
-    sample.process = static_cast<uint16_t>(GetBytes(packed, at, 2));
-    sample.quad = static_cast<uint16_t>(GetBytes(packed, at + 2, 2));
-    sample.slot = static_cast<uint8_t>(GetBytes(packed, at + 4, 1));
-    sample.arm = static_cast<uint8_t>(GetBytes(packed, at + 5, 1));
-    sample.role = static_cast<uint8_t>(GetBytes(packed, at + 6, 1));
-    sample.flags = static_cast<uint8_t>(GetBytes(packed, at + 7, 1));
-    sample.picoseconds = static_cast<int64_t>(GetBytes(packed, at + 8, 8));
-    const bool known = sample.slot <= 3 && sample.arm <= 1 && sample.role <= 1 && sample.flags <= 1;
+  for (; !packed.empty(); packed.remove_prefix(kSampleBytes)) {
+    const uint64_t place = WordOf(packed);
+    const Sample s = {.process = static_cast<uint16_t>(place),
+                      .quad = static_cast<uint16_t>(place >> 16),
+                      .slot = static_cast<uint8_t>(place >> 32),
+                      .arm = static_cast<uint8_t>(place >> 40),
+                      .role = static_cast<uint8_t>(place >> 48),
+                      .flags = static_cast<uint8_t>(place >> 56),
+                      .picoseconds = static_cast<int64_t>(WordOf(packed.substr(8)))};
+    const bool known = s.slot <= 3 && s.arm <= 1 && s.role <= 1 && s.flags <= 1;
     // Above 2^53 a time is the bits of a float or of a NaN, not some hours of picoseconds.
-    if (!known || sample.picoseconds <= 0 || sample.picoseconds > (int64_t{1} << 53)) {
-      reason = "sample " + std::to_string(at / kSampleBytes) +
-               (known ? " has a time of " + std::to_string(sample.picoseconds) + " ps"
-                      : std::string(" has a slot, arm, role or flag that does not exist"));
+    if (!known || s.picoseconds <= 0 || s.picoseconds > (int64_t{1} << 53)) {
+      reason = "sample " + std::to_string(samples.size()) +
+               (known ? " has a time of " + std::to_string(s.picoseconds) + " ps"
+                      : " has a slot, arm, role or flag that does not exist");
       return {};
     }
-    samples.push_back(sample);
+    samples.push_back(s);
   }
   return samples;
 }
