@@ -238,7 +238,8 @@ class Reader {
     return shape;
   }
   static Shape OneOf(std::span<const char* const> words, bool is_status = false) {
-    Shape shape = Of(Kind::kEnum);
+    Shape shape;
+    shape.kind = Kind::kEnum;
     shape.words.assign(words.begin(), words.end());
     shape.is_status = is_status;
     return shape;
@@ -294,45 +295,33 @@ Shape Read(std::string text, const char* name = "", std::string_view part = {}) 
   return Reader(std::move(text)).Whole();
 }
 
-}  // namespace
+// All are read at once, when the first is asked for.
+struct Shapes {
+  Shape header = Read(kHeader);
+  Shape record = Read(kRecord, "VERDICT", kVerdict);
+  Shape evidence = Read(kEvidence, "ARM", kArm);
+  Shape log_entry = Read(kLogEntry);
+  Shape policy = Read(kPolicy, "TIMING", kTiming);
+  Shape manifest = Read(kManifest);
+  std::map<std::string, Shape, std::less<>> bodies = {};
 
-const Shape& HeaderShape() {
-  static const Shape* const shape = new Shape(Read(kHeader));
-  return *shape;
-}
-
-const Shape& RecordShape() {
-  static const Shape* const shape = new Shape(Read(kRecord, "VERDICT", kVerdict));
-  return *shape;
-}
-
-const Shape& EvidenceShape() {
-  static const Shape* const shape = new Shape(Read(kEvidence, "ARM", kArm));
-  return *shape;
-}
-
-const std::map<std::string, Shape, std::less<>>& BodyShapes() {
-  static const auto* const shapes = [] {
-    auto* out = new std::map<std::string, Shape, std::less<>>();
-    for (const auto& [kind, text] : kBodies) out->emplace(kind, Read(text));
-    return out;
-  }();
+  Shapes() {
+    for (const auto& [kind, text] : kBodies) bodies.emplace(kind, Read(text));
+  }
+};
+const Shapes& All() {
+  static const Shapes* const shapes = new Shapes();
   return *shapes;
 }
 
-const Shape& LogEntryShape() {
-  static const Shape* const shape = new Shape(Read(kLogEntry));
-  return *shape;
-}
+}  // namespace
 
-const Shape& PolicyShape() {
-  static const Shape* const shape = new Shape(Read(kPolicy, "TIMING", kTiming));
-  return *shape;
-}
-
-const Shape& ManifestShape() {
-  static const Shape* const shape = new Shape(Read(kManifest));
-  return *shape;
-}
+const Shape& HeaderShape() { return All().header; }
+const Shape& RecordShape() { return All().record; }
+const Shape& EvidenceShape() { return All().evidence; }
+const std::map<std::string, Shape, std::less<>>& BodyShapes() { return All().bodies; }
+const Shape& LogEntryShape() { return All().log_entry; }
+const Shape& PolicyShape() { return All().policy; }
+const Shape& ManifestShape() { return All().manifest; }
 
 }  // namespace h3rt::lab
