@@ -30,10 +30,6 @@ bool IsThere(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-std::string FirstOf(const Findings& findings) {
-  return Findings::ToText(findings.Sorted().front());
-}
-
 // The digest of the registry that the log names last; null when it never named one.
 Doc NamedRegistry(const Log& log) {
   return log.entries.empty() ? Doc() : At(log.entries.back().json, "registry");
@@ -93,7 +89,7 @@ absl::StatusOr<Registry> RegistryBefore(const Store& store, const Log& log) {
   std::optional<Registry> registry = LoadRegistry(store, findings);
   if (findings.errors() > 0 || !registry) {
     return DataLoss({.what = "the registry cannot be read, so it is not written",
-                     .got = findings.errors() > 0 ? FirstOf(findings) : "no record"});
+                     .got = findings.errors() > 0 ? GravestOf(findings) : "no record"});
   }
   return *std::move(registry);
 }
@@ -105,7 +101,7 @@ absl::Status CheckReadable(const Doc& document, const std::string& what) {
   if (again && *again == document) return absl::OkStatus();
   return InvalidArgument(
       {.what = what,
-       .got = findings.errors() > 0 ? FirstOf(findings) : "a text that is not UTF-8"});
+       .got = findings.errors() > 0 ? GravestOf(findings) : "a text that is not UTF-8"});
 }
 
 // Puts a change's records into the registry and their digests into the entry.
@@ -158,7 +154,7 @@ absl::StatusOr<std::string> EntryLine(Doc& entry, const Log& log, const std::str
   Findings findings;
   CheckNextLine(log, line, findings);
   if (findings.errors() == 0) return line + "\n";
-  return InvalidArgument({.what = "log entry", .got = FirstOf(findings)});
+  return InvalidArgument({.what = "log entry", .got = GravestOf(findings)});
 }
 
 // Recover under a lock that the caller holds.
@@ -214,6 +210,17 @@ absl::Status Write(const Store& store, const Log& log, Change change, Registry r
 
 }  // namespace
 
+std::string GravestOf(const Findings& findings) {
+  const std::vector<Finding> sorted = findings.Sorted();
+  const auto gravest = std::find_if(sorted.begin(), sorted.end(), [&](const Finding& finding) {
+    const CodeEntry* code = FindCode(finding.code);
+    return code != nullptr && code->severity == Severity::kError &&
+           code->exit_code == findings.exit_code();
+  });
+  // Beyond the cap of findings the gravest is counted and not kept.
+  return Findings::ToText(gravest == sorted.end() ? sorted.front() : *gravest);
+}
+
 absl::StatusOr<FileLock> TakeWriterLock(const Store& store) {
   const std::string path = store.PathOf(kLockFile);
   H3RT_RETURN_IF_ERROR(MakeFoldersOf(path));
@@ -228,7 +235,7 @@ absl::StatusOr<FileLock> TakeWriterLock(const Store& store) {
 absl::StatusOr<Log> LoadSoundLog(const Store& store, bool torn) {
   Findings findings;
   std::optional<Log> log = LoadLog(store, findings);
-  if (!log) return IoError({.what = FirstOf(findings)});
+  if (!log) return IoError({.what = GravestOf(findings)});
   if (!log->fault.empty()) return DataLoss({.what = log->fault});
   if (log->torn_bytes > 0 && !torn) {
     return DataLoss({.what = "the log ends in a torn line",

@@ -9,6 +9,9 @@
 
 namespace h3rt::lab {
 
+// The first of the gravest errors, in words. There is one.
+std::string GravestOf(const Findings& findings);
+
 // The one writer's lock, for as long as the object lives. kAborted when another has it.
 absl::StatusOr<FileLock> TakeWriterLock(const Store& store);
 // The log as it is under the lock: sound and, unless `torn` is allowed, without a torn line.

@@ -1,8 +1,6 @@
 #include "h3rt/lab/lab.h"
 
-#include <algorithm>
-
-#include "h3rt/base/file.h"
+#include "h3rt/lab/commit.h"
 #include "h3rt/lab/validate.h"
 
 namespace h3rt::lab {
@@ -18,17 +16,8 @@ Case Lab::CaseOf(const Doc& record) const {
 
 absl::Status StatusOfFindings(const Findings& findings) {
   if (findings.errors() == 0) return absl::OkStatus();
-  std::string first;
-  for (const Finding& finding : findings.Sorted()) {
-    const CodeEntry* code = FindCode(finding.code);
-    if (code == nullptr || code->severity != Severity::kError) continue;
-    if (first.empty() || code->exit_code == findings.exit_code()) {
-      first = Findings::ToText(finding);
-      if (code->exit_code == findings.exit_code()) break;
-    }
-  }
-  const ErrorText text = {.what =
-                              std::to_string(findings.errors()) + " finding(s), first: " + first};
+  const ErrorText text = {.what = std::to_string(findings.errors()) +
+                                  " finding(s), first: " + GravestOf(findings)};
   switch (findings.exit_code()) {
     case ExitCode::kDataLoss:
       return DataLoss(text);
@@ -41,13 +30,7 @@ absl::Status StatusOfFindings(const Findings& findings) {
 
 absl::StatusOr<Lab> OpenLab(const Store& store, const Toolchain& toolchain) {
   H3RT_RETURN_IF_ERROR(Recover(store).status());
-  Lab lab{.store = store,
-          .registry = {},
-          .log = {},
-          .policy = {},
-          .manifest = {},
-          .evidence = {},
-          .freshness = {}};
+  Lab lab{.store = store};
   Findings findings;
   std::optional<Doc> policy = LoadPolicy(store, findings);
   std::optional<Registry> registry = LoadRegistry(store, findings);
@@ -71,14 +54,13 @@ absl::StatusOr<Lab> OpenLab(const Store& store, const Toolchain& toolchain) {
 
 absl::StatusOr<const Record*> RecordOf(const Registry& registry, std::string_view id) {
   if (const Record* record = registry.Find(id)) return record;
+  const size_t dash = id.find('-');
   std::string near;
   for (const Record& record : registry.records) {
     const std::string other = record.id();
-    const size_t dash = id.find('-');
-    if (other.find(id) != std::string::npos ||
-        (dash != std::string_view::npos && other.substr(0, dash) == id.substr(0, dash))) {
-      near += (near.empty() ? "" : ", ") + other;
-    }
+    const bool related = dash != std::string_view::npos && other.starts_with(id.substr(0, dash));
+    if (!related && other.find(id) == std::string::npos) continue;
+    near += (near.empty() ? "" : ", ") + other;
   }
   return NotFound({.what = "no such record",
                    .got = std::string(id),

@@ -13,12 +13,12 @@ namespace h3rt::lab {
 
 struct Lab {
   Store store;
-  Registry registry;
-  Log log;
-  Doc policy;
-  Doc manifest;
-  std::map<std::string, Evidence> evidence;
-  std::map<std::string, Freshness> freshness;
+  Registry registry = {};
+  Log log = {};
+  Doc policy = {};
+  Doc manifest = {};
+  std::map<std::string, Evidence> evidence = {};
+  std::map<std::string, Freshness> freshness = {};
   Case CaseOf(const Doc& record) const;
 };
 // Loads a store. The first error of its form is the status (exit 7 where a hash or chain is wrong,
