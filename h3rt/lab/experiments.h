@@ -17,8 +17,6 @@ const Experiment* FindExperiment(std::string_view id);
 inline constexpr char kInputGenerator[] = "splitmix64/1";
 
 // Experiments of the compiler alone: what it takes and refuses for a target, each beside a control.
-// wgmma-hopper-retarget, umma-int8-sm121, mma-mxf4nvf4-block-scale, compiler-planted-spill. Their
-// sources lie in research/probes/.
 const std::vector<const Experiment*>& CompileProbeExperiments();
 
 }  // namespace h3rt::lab
