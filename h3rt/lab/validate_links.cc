@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "h3rt/base/file.h"
