@@ -11,6 +11,11 @@ FactsLookup LookupIn(const Store& store) {
   return [&store](const std::string& path) { return FactsOfFile(store.root, path); };
 }
 
+Cell CellOf(const absl::StatusOr<std::string>& now, const std::string& recorded) {
+  if (recorded.empty()) return Cell::kUnknown;
+  return now.ok() && *now == recorded ? Cell::kSame : Cell::kChanged;
+}
+
 // Source of one subject (the candidate's or the baseline's).
 Cell SourceCell(const Store& store, const Doc& subject, std::string& why) {
   std::vector<std::string> roots;
@@ -22,16 +27,16 @@ Cell SourceCell(const Store& store, const Doc& subject, std::string& why) {
   if (roots.empty() || recorded.empty()) return Cell::kUnknown;
   const absl::StatusOr<std::string> now = ClosureDigest(store, roots);
   if (!now.ok()) why = MessageOf(now.status());
-  return now.ok() && *now == recorded ? Cell::kSame : Cell::kChanged;
+  return CellOf(now, recorded);
 }
 
 // The document of an inspection is its source.
 Cell DocumentCell(const Store& store, const Doc& body) {
   const std::string path = TextAt(body, "document");
-  if (path.empty() || TextAt(body, "document_sha256").empty()) return Cell::kUnknown;
+  const std::string recorded = TextAt(body, "document_sha256");
+  if (path.empty() || recorded.empty()) return Cell::kUnknown;
   if (!IsPlainPath(path)) return Cell::kChanged;
-  const absl::StatusOr<std::string> now = Sha256OfFile(store.PathOf(path));
-  return now.ok() && *now == TextAt(body, "document_sha256") ? Cell::kSame : Cell::kChanged;
+  return CellOf(Sha256OfFile(store.PathOf(path)), recorded);
 }
 
 // Whether the kernels' machine code, compiled now, is what it was. Unknown where that was not kept
@@ -54,13 +59,6 @@ Cell BinaryCell(const Doc& envelope, const Doc& subject, const Recompile& recomp
   }
   return Cell::kSame;
 }
-
-Cell CellOf(const absl::StatusOr<std::string>& now, const std::string& recorded) {
-  if (recorded.empty()) return Cell::kUnknown;
-  return now.ok() && *now == recorded ? Cell::kSame : Cell::kChanged;
-}
-
-bool IsTiming(const std::string& kind) { return kind.rfind("timing_", 0) == 0; }
 
 }  // namespace
 
@@ -90,6 +88,8 @@ Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& p
   const Doc& baseline = At(subject, "baseline");
   const Doc& harness = At(envelope, "harness");
   const std::string kind = TextAt(envelope, "kind");
+  const bool timing = kind.starts_with("timing_");
+  const bool of_code = kind != "inspection" && kind != "failure";
   Freshness fresh;
   for (const char* name :
        {"source", "build", "binary", "inputs", "harness", "environment", "policy", "baseline"}) {
@@ -103,16 +103,18 @@ Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& p
   auto& cells = fresh.cells;
   cells["source"] = kind == "inspection" ? DocumentCell(store, At(envelope, "body"))
                                          : SourceCell(store, subject, missing);
-  cells["build"] = toolchain.build_digest
-                       ? CellOf(toolchain.build_digest(TextAt(subject, "source_digest")),
-                                TextAt(subject, "build_digest"))
-                       : Cell::kUnknown;
+  if (toolchain.build_digest) {
+    cells["build"] = CellOf(toolchain.build_digest(TextAt(subject, "source_digest")),
+                            TextAt(subject, "build_digest"));
+  }
   const std::string generator = TextAt(At(envelope, "workload"), "generator");
   if (!generator.empty()) {
     cells["inputs"] = generator == kInputGenerator ? Cell::kSame : Cell::kChanged;
   }
-  if (IsTiming(kind))
-    cells["harness"] = CellOf(HarnessDigest(store), TextAt(harness, "source_digest"));
+  if (timing) {
+    cells["harness"] = CellOf(DigestOfHarness(LookupIn(store), TextAt(envelope, "target") == "host"),
+                              TextAt(harness, "source_digest"));
+  }
   cells["policy"] = CellOf(DigestOf(policy), TextAt(harness, "policy_digest"));
   if (baseline.is_object()) cells["baseline"] = SourceCell(store, baseline, missing);
 
@@ -136,18 +138,14 @@ Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& p
     return stale(missing.empty() ? "source: changed since" : "source: " + missing);
   }
   // Timings and resources are of one compiler and its flags; other evidence holds for the code.
-  if (cells["build"] == Cell::kChanged && (IsTiming(kind) || kind == "resource" || !same_code) &&
-      kind != "inspection" && kind != "failure") {
+  if (cells["build"] == Cell::kChanged && (timing || kind == "resource" || !same_code) && of_code) {
     return stale("build: compiler or flags differ");
   }
   if (cells["inputs"] == Cell::kChanged) return stale("inputs: another generator");
   if (cells["harness"] == Cell::kChanged) return stale("harness: what times has changed");
-  if (IsTiming(kind) && cells["harness"] == Cell::kUnknown) {
-    return stale("harness: not recorded");
-  }
+  if (timing && cells["harness"] == Cell::kUnknown) return stale("harness: not recorded");
   if (baseline_stale) return stale("baseline: its source changed since");
-  if (cells["source"] == Cell::kUnknown && !subject.is_null() && kind != "inspection" &&
-      kind != "failure" && kind != "fixture") {
+  if (cells["source"] == Cell::kUnknown && !subject.is_null() && of_code && kind != "fixture") {
     return stale("source: not recorded");
   }
   fresh.stale = false;

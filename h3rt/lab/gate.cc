@@ -8,6 +8,7 @@
 
 #include "h3rt/lab/evidence_rules.h"
 #include "h3rt/lab/experiments.h"
+#include "h3rt/lab/scan.h"
 #include "h3rt/lab/stats.h"
 
 namespace h3rt::lab {
@@ -28,6 +29,22 @@ struct Tally {
   std::set<std::string> evidence = {};
   std::set<std::string> workloads = {};
   std::vector<std::string> arithmetic = {};
+
+  template <typename... Parts>
+  void Note(const Parts&... parts) {
+    arithmetic.push_back(Message(parts...));
+  }
+  template <typename... Parts>
+  void FailIf(bool failed, const Parts&... parts) {
+    if (failed) fails.push_back(Message(parts...));
+  }
+  // What of a list of the policy was not met.
+  void Miss(const Doc& wanted, const std::set<std::string>& met, const char* words) {
+    for (const Doc& one : wanted) {
+      const auto name = one.get<std::string>();
+      if (!met.contains(name)) missing.push_back(words + name);
+    }
+  }
 };
 
 std::string Short(const std::string& digest) { return digest.substr(0, 12); }
@@ -38,10 +55,6 @@ std::string Joined(const Doc& list) {
     text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
   }
   return text;
-}
-
-bool Holds(const Doc& list, const std::string& word) {
-  return std::any_of(list.begin(), list.end(), [&](const Doc& item) { return item == word; });
 }
 
 // The evidence of one kind that may speak at a gate. What is left out is named, so that nobody
@@ -55,9 +68,8 @@ std::vector<const Evidence*> ResultsOf(const Case& c, const char* kind,
     if (found == c.evidence.end()) continue;
     const Doc& envelope = found->second.json;
     if (TextAt(envelope, "kind") != kind || TextAt(envelope, "target") != device_class) continue;
-    auto leave_out = [&](const std::string& why) {
-      tally.arithmetic.push_back(std::string(kind) + " " + Short(digest) +
-                                 " does not count: " + why);
+    const auto leave_out = [&](const std::string& why) {
+      tally.Note(kind, " ", Short(digest), " does not count: ", why);
     };
     const std::string origin = TextAt(envelope, "origin");
     const bool compiled =
@@ -94,8 +106,8 @@ void JudgeCompile(const Evidence& evidence, Tally& tally) {
   const Doc& control = At(body, "control");
   const std::string outcome = TextAt(body, "outcome");
   const std::string target = TextAt(evidence.json, "target");
-  tally.arithmetic.push_back("compile " + Short(evidence.digest) + " for " + target + ": " +
-                             outcome + ", expected " + TextAt(body, "expected"));
+  tally.Note("compile ", Short(evidence.digest), " for ", target, ": ", outcome, ", expected ",
+             TextAt(body, "expected"));
   if (outcome == "ok") {
     tally.passed = "compiles for " + target;
   } else if (outcome != "rejected") {
@@ -113,6 +125,9 @@ void JudgeCompile(const Evidence& evidence, Tally& tally) {
 
 void JudgeBuild(const Case& c, std::string_view device_class, Tally& tally) {
   const Doc& limits = At(At(c.policy, "gates"), "build");
+  const int64_t most_spill = IntAt(limits, "max_spill_bytes");
+  const int64_t most_stack = IntAt(limits, "max_stack_bytes");
+  const int64_t least_ctas = IntAt(limits, "min_ctas_per_sm");
   const std::vector<const Evidence*> compiles = ResultsOf(c, "compile", device_class, tally);
   const std::vector<const Evidence*> resources = ResultsOf(c, "resource", device_class, tally);
   for (const Evidence* evidence : compiles) JudgeCompile(*evidence, tally);
@@ -122,27 +137,17 @@ void JudgeBuild(const Case& c, std::string_view device_class, Tally& tally) {
       const int64_t spill = IntAt(kernel, "spill_store_bytes") + IntAt(kernel, "spill_load_bytes");
       const int64_t stack = IntAt(kernel, "stack_bytes");
       const Doc& ctas = At(kernel, "ctas_per_sm");
-      tally.arithmetic.push_back(name + ": " + std::to_string(IntAt(kernel, "registers")) +
-                                 " registers, spill " + std::to_string(spill) + " B of " +
-                                 std::to_string(IntAt(limits, "max_spill_bytes")) +
-                                 " allowed, stack " + std::to_string(stack) + " B of " +
-                                 std::to_string(IntAt(limits, "max_stack_bytes")) +
-                                 ", CTAs per SM " + (ctas.is_null() ? "unknown" : ctas.dump()) +
-                                 ", wanted " + std::to_string(IntAt(limits, "min_ctas_per_sm")));
-      if (spill > IntAt(limits, "max_spill_bytes")) {
-        tally.fails.push_back(name + " spills " + std::to_string(spill) + " bytes");
-      }
-      if (stack > IntAt(limits, "max_stack_bytes")) {
-        tally.fails.push_back(name + " has a stack of " + std::to_string(stack) + " bytes");
-      }
-      if (ctas.is_number_integer() && ctas.get<int64_t>() < IntAt(limits, "min_ctas_per_sm")) {
-        tally.fails.push_back(name + " fits " + ctas.dump() + " CTAs on an SM");
-      }
+      tally.Note(name, ": ", IntAt(kernel, "registers"), " registers, spill ", spill, " B of ",
+                 most_spill, " allowed, stack ", stack, " B of ", most_stack, ", CTAs per SM ",
+                 ctas.is_null() ? "unknown" : ctas.dump(), ", wanted ", least_ctas);
+      tally.FailIf(spill > most_spill, name, " spills ", spill, " bytes");
+      tally.FailIf(stack > most_stack, name, " has a stack of ", stack, " bytes");
+      tally.FailIf(ctas.is_number_integer() && ctas.get<int64_t>() < least_ctas, name, " fits ",
+                   ctas.dump(), " CTAs on an SM");
     }
   }
   if (compiles.empty() && !resources.empty()) tally.missing.push_back("no compile evidence");
-  const bool device = device_class != "host";
-  if (!tally.passed.empty() && device) {
+  if (!tally.passed.empty() && device_class != "host") {
     if (resources.empty()) tally.missing.push_back("no resource report");
     tally.passed += " within the resource budget";
   }
@@ -151,49 +156,38 @@ void JudgeBuild(const Case& c, std::string_view device_class, Tally& tally) {
 void JudgeParity(const Evidence& evidence, int64_t launches, std::set<std::string>& levels,
                  int64_t& repeated, Tally& tally) {
   const Doc& body = At(evidence.json, "body");
+  const std::string reference = TextAt(body, "reference");
   int64_t elements = 0;
-  size_t wrong = 0;
+  int64_t wrong = 0;
   for (const Doc& one : At(body, "cases")) {
     tally.workloads.insert(TextAt(one, "workload"));
     elements += IntAt(one, "elements");
     const std::string why = WhyCaseDiffers(body, one);
-    if (why.empty()) {
-      levels.insert(TextAt(one, "level"));
-      continue;
-    }
-    ++wrong;
-    tally.fails.push_back(TextAt(one, "workload") + " against " + TextAt(body, "reference") + ": " +
-                          why);
+    if (why.empty()) levels.insert(TextAt(one, "level"));
+    wrong += why.empty() ? 0 : 1;
+    tally.FailIf(!why.empty(), TextAt(one, "workload"), " against ", reference, ": ", why);
   }
-  tally.arithmetic.push_back(
-      "parity " + Short(evidence.digest) + ", " + TextAt(body, "mode") + " against " +
-      TextAt(body, "reference") + ": " + std::to_string(At(body, "cases").size()) + " cases, " +
-      std::to_string(elements) + " elements, " + std::to_string(wrong) + " cases differ");
+  tally.Note("parity ", Short(evidence.digest), ", ", TextAt(body, "mode"), " against ", reference,
+             ": ", At(body, "cases").size(), " cases, ", elements, " elements, ", wrong,
+             " cases differ");
   const Doc& repeat = At(body, "repeat_exact");
   if (!repeat.is_object()) return;
-  tally.arithmetic.push_back("repeats: " + std::to_string(IntAt(repeat, "launches")) +
-                             " launches, wanted " + std::to_string(launches) + ", " +
-                             std::to_string(IntAt(repeat, "distinct_digests")) + " results");
-  if (IntAt(repeat, "distinct_digests") > 1) {
-    tally.fails.push_back(
-        "not deterministic: " + std::to_string(IntAt(repeat, "distinct_digests")) + " results in " +
-        std::to_string(IntAt(repeat, "launches")) + " launches");
-  }
-  repeated = std::max(repeated, IntAt(repeat, "launches"));
+  const int64_t done = IntAt(repeat, "launches");
+  const int64_t results = IntAt(repeat, "distinct_digests");
+  tally.Note("repeats: ", done, " launches, wanted ", launches, ", ", results, " results");
+  tally.FailIf(results > 1, "not deterministic: ", results, " results in ", done, " launches");
+  repeated = std::max(repeated, done);
 }
 
 // A reference that does not repeat itself decides nothing. Such checks lie beside the results.
 void JudgeReferences(const Case& c, std::string_view device_class, Tally& tally) {
   for (const Doc& cited : At(c.record, "evidence")) {
     const auto found = c.evidence.find(TextAt(cited, "sha256"));
-    if (found == c.evidence.end() || TextAt(cited, "role") != "reference" ||
-        !BoolAt(cited, "valid")) {
-      continue;
-    }
+    if (found == c.evidence.end() || TextAt(cited, "role") != "reference") continue;
     const Doc& envelope = found->second.json;
-    if (TextAt(envelope, "kind") != "parity" || TextAt(envelope, "target") != device_class)
-      continue;
-    if (IntAt(At(At(envelope, "body"), "repeat_exact"), "distinct_digests") > 1) {
+    if (BoolAt(cited, "valid") && TextAt(envelope, "kind") == "parity" &&
+        TextAt(envelope, "target") == device_class &&
+        IntAt(At(At(envelope, "body"), "repeat_exact"), "distinct_digests") > 1) {
       tally.open.push_back("the reference itself is not deterministic");
     }
   }
@@ -215,34 +209,24 @@ void JudgeCorrect(const Case& c, std::string_view device_class, Tally& tally) {
     const std::string tool = TextAt(body, "tool");
     const int64_t faults = std::max(
         {IntAt(body, "errors"), IntAt(body, "hazards_displayed"), IntAt(body, "hazards_total")});
-    tally.arithmetic.push_back(tool + " " + Short(evidence->digest) + ": " +
-                               std::to_string(faults) + " errors or hazards");
+    tally.Note(tool, " ", Short(evidence->digest), ": ", faults, " errors or hazards");
+    tally.FailIf(faults > 0, tool, " found ", faults);
     tools.insert(tool);
-    if (faults > 0) tally.fails.push_back(tool + " found " + std::to_string(faults));
   }
   if (parity.empty() && sanitizers.empty()) return;
   JudgeReferences(c, device_class, tally);
-  for (const Doc& level : At(wanted, "levels")) {
-    if (!levels.contains(level.get<std::string>())) {
-      tally.missing.push_back("no parity on the level " + level.get<std::string>());
-    }
-  }
+  tally.Miss(At(wanted, "levels"), levels, "no parity on the level ");
   if (repeated < launches) {
-    tally.missing.push_back("only " + std::to_string(repeated) + " repeated launches of " +
-                            std::to_string(launches));
+    tally.missing.push_back(Message("only ", repeated, " repeated launches of ", launches));
   }
   Doc needed = device_class == "host" ? Doc::array() : At(wanted, "sanitizers");
   const Experiment* experiment = FindExperiment(TextAt(c.record, "id"));
   if (experiment != nullptr && experiment->uses_async && device_class != "host") {
     for (const Doc& tool : At(wanted, "async_sanitizers")) needed.push_back(tool);
   }
-  for (const Doc& tool : needed) {
-    if (!tools.contains(tool.get<std::string>())) {
-      tally.missing.push_back("no run of " + tool.get<std::string>());
-    }
-  }
-  tally.passed = "equal on " + Joined(At(wanted, "levels")) + ", " + std::to_string(repeated) +
-                 " launches alike" + (needed.empty() ? "" : ", clean in " + Joined(needed));
+  tally.Miss(needed, tools, "no run of ");
+  tally.passed = Message("equal on ", Joined(At(wanted, "levels")), ", ", repeated,
+                         " launches alike", needed.empty() ? "" : ", clean in " + Joined(needed));
 }
 
 // Why a timing cannot speak before its numbers are looked at.
@@ -250,11 +234,11 @@ std::string WhyUnplanned(const Doc& envelope) {
   const Doc& plan = At(envelope, "plan");
   const Doc& body = At(envelope, "body");
   if (!plan.is_object()) return "its sizes were not fixed before the run: it has no plan";
-  if (IntAt(plan, "processes") != IntAt(body, "processes") ||
-      IntAt(plan, "quads") != IntAt(body, "quads")) {
-    return "it has " + std::to_string(IntAt(body, "processes")) + " processes of " +
-           std::to_string(IntAt(body, "quads")) + " quads, planned were " +
-           std::to_string(IntAt(plan, "processes")) + " of " + std::to_string(IntAt(plan, "quads"));
+  const int64_t processes = IntAt(body, "processes"), quads = IntAt(body, "quads");
+  const int64_t planned = IntAt(plan, "processes"), planned_quads = IntAt(plan, "quads");
+  if (processes != planned || quads != planned_quads) {
+    return Message("it has ", processes, " processes of ", quads, " quads, planned were ", planned,
+                   " of ", planned_quads);
   }
   const int64_t sample =
       IntAt(At(body, "statistics"), "candidate_p50_ps") * IntAt(body, "batch", 1);
@@ -294,7 +278,8 @@ void JudgeIsolated(const Case& c, std::string_view device_class, Tally& tally) {
   for (const Evidence* evidence : ResultsOf(c, "timing_pair", device_class, tally)) {
     const Doc& workload = At(evidence->json, "workload");
     const bool elsewhere = TextAt(At(evidence->json, "plan"), "gate", gate) != gate;
-    if (elsewhere || !Holds(levels, TextAt(workload, "level"))) {
+    const Doc& level = At(workload, "level");
+    if (elsewhere || std::find(levels.begin(), levels.end(), level) == levels.end()) {
       tally.evidence.erase(evidence->digest);
       tally.workloads.erase(TextAt(workload, "id"));
       continue;
@@ -312,13 +297,12 @@ void JudgeIsolated(const Case& c, std::string_view device_class, Tally& tally) {
     for (const Evidence* run : runs) {
       verdict = JudgePair(run->json, c.policy, gate);
       decisions.insert(verdict.decision);
-      tally.arithmetic.push_back("timing " + Short(run->digest) + " of " + workload + ":");
-      for (const std::string& line : verdict.arithmetic) tally.arithmetic.push_back("  " + line);
+      tally.Note("timing ", Short(run->digest), " of ", workload, ":");
+      for (const std::string& line : verdict.arithmetic) tally.Note("  ", line);
     }
     const std::string reason = workload + ": " + verdict.reason;
     if (decisions.size() > 1) {
-      tally.open.push_back(workload + ": " + std::to_string(runs.size()) +
-                           " runs of one plan disagree");
+      tally.open.push_back(Message(workload, ": ", runs.size(), " runs of one plan disagree"));
     } else if (verdict.decision == Decision::kFail) {
       tally.fails.push_back(reason);
     } else if (verdict.decision == Decision::kInconclusive) {
@@ -327,11 +311,7 @@ void JudgeIsolated(const Case& c, std::string_view device_class, Tally& tally) {
       tally.passed += (tally.passed.empty() ? "" : "; ") + reason;
     }
   }
-  for (const Doc& level : levels) {
-    if (!met.contains(level.get<std::string>())) {
-      tally.missing.push_back("no timing on the level " + level.get<std::string>());
-    }
-  }
+  tally.Miss(levels, met, "no timing on the level ");
 }
 
 size_t IndexOfGate(std::string_view gate) {
@@ -347,7 +327,7 @@ void JudgeSkip(const Case& c, std::string_view gate, std::string_view device_cla
     if (TextAt(skip, "gate") != gate) continue;
     const std::string because = TextAt(skip, "because_gate");
     if (because.empty() || IndexOfGate(because) >= IndexOfGate(gate)) {
-      tally.arithmetic.push_back("the skip names no earlier gate");
+      tally.Note("the skip names no earlier gate");
       continue;
     }
     const std::string earlier =
@@ -357,7 +337,7 @@ void JudgeSkip(const Case& c, std::string_view gate, std::string_view device_cla
       reason = because + " is " + earlier;
       return;
     }
-    tally.arithmetic.push_back("the skip does not stand: " + because + " is " + earlier);
+    tally.Note("the skip does not stand: ", because, " is ", earlier);
   }
 }
 
