@@ -55,8 +55,8 @@ struct PairStatistics {
   std::vector<double> process_log_gain = {};
 };
 // A quad counts when its four slots are there, two an arm, none discarded. The seed is cut to 53
-// bits so that a document can hold it. `bootstrap` false leaves that interval infinite (for
-// simulations).
+// bits so that a document can hold it. Without `describe` the bootstrap interval is infinite and
+// what is reported of sequences zero (for simulations).
 PairStatistics AnalysePair(std::span<const Sample> samples, uint64_t bootstrap_seed,
                            bool describe = true);
 
