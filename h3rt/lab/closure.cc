@@ -31,6 +31,8 @@ bool IsProject(std::string_view name, bool quoted) {
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)); }
+
 std::string HexOf(std::string_view text) { return Sha256Hex(std::as_bytes(std::span(text))); }
 
 // The end of the literal that begins at `at` (a quote), or of the line for one that never ends.
@@ -94,18 +96,15 @@ std::string JoinLines(std::string_view text) {
 
 std::string WithoutComments(std::string_view text) {
   std::string out;
-  Split(
-      text, [&](std::string_view literal) { out.append(literal); },
-      [&](char c) { out.push_back(c); });
+  const auto put = [&](auto part) { out += part; };
+  Split(text, put, put);
   return out;
 }
 
 // One line of a preprocessed include directive: what follows "#include", trimmed; empty for others.
 std::string_view IncludeOperand(std::string_view line) {
   const auto skip = [&] {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line[0]))) {
-      line.remove_prefix(1);
-    }
+    while (!line.empty() && IsSpace(line[0])) line.remove_prefix(1);
   };
   skip();
   if (line.substr(0, 1) == "#") {
@@ -184,7 +183,7 @@ std::string NormalisedSource(std::string_view text) {
     out.append(part);
   };
   const auto code = [&](char c) {
-    if (!std::isspace(static_cast<unsigned char>(c))) {
+    if (!IsSpace(c)) {
       put(std::string_view(&c, 1));
       return;
     }

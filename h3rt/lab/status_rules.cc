@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "h3rt/lab/scan.h"
+
 namespace h3rt::lab {
 namespace {
 
@@ -48,11 +50,11 @@ void TakeEvidence(const Case& c, Predicates& p) {
     const auto found = c.evidence.find(digest);
     const auto fresh = c.freshness.find(digest);
     if (found == c.evidence.end() || !BoolAt(reference, "valid")) continue;
+    if (fresh == c.freshness.end() || fresh->second.stale) continue;
     const Doc& envelope = found->second.json;
     const std::string kind = TextAt(envelope, "kind");
     const std::string origin = TextAt(envelope, "origin");
     if (origin == "imported") continue;
-    if (fresh == c.freshness.end() || fresh->second.stale) continue;
     if (kind == "inspection" || origin == "modelled") {
       p.model = true;
       const Doc& body = At(envelope, "body");
@@ -72,12 +74,14 @@ void TakeGates(const Case& c, Predicates& p) {
   p.timing = "isolated is not run";
   for (const std::string& device_class : DeviceClasses(c)) {
     std::array<std::string, kGateCount> verdicts;
+    const auto words = [&](size_t gate) {
+      return Message(kGates[gate], " on ", device_class, " is ", verdicts[gate]);
+    };
     for (size_t gate = 0; gate < kGateCount; ++gate) {
       const GateResult result = EvaluateGate(c, kGates[gate], device_class);
       verdicts[gate] = TextAt(result.verdict, "verdict", "not run");
-      if (gate >= kIsolated && verdicts[gate] != "not run" && verdicts[gate] != "skipped") {
-        p.timing = std::string(kGates[gate]) + " on " + device_class + " is " + verdicts[gate];
-      }
+      const bool ran = verdicts[gate] != "not run" && verdicts[gate] != "skipped";
+      if (gate >= kIsolated && ran) p.timing = words(gate);
     }
     size_t passed = 0;
     while (passed < kGateCount && verdicts[passed] == "pass") ++passed;
@@ -90,7 +94,7 @@ void TakeGates(const Case& c, Predicates& p) {
     p.correct_and_slow = p.correct_and_slow || (slow && verdicts[kCorrect] == "pass");
     if (passed < kGateCount && passed >= furthest) {
       furthest = passed;
-      p.gates = std::string(kGates[passed]) + " on " + device_class + " is " + verdicts[passed];
+      p.gates = words(passed);
     }
   }
 }
@@ -175,12 +179,10 @@ std::vector<StatusView> ViewsOf(const Predicates& p) {
             {!p.slow, "a timing gate failed: that is no block"}}),
       View("incomplete", {})};
   for (const char* status : kStrongest) {
-    const auto view = std::find_if(views.begin(), views.end(), [&](const StatusView& one) {
-      return one.permitted && one.status == status;
-    });
-    if (view == views.end()) continue;
-    view->strongest = true;
-    break;
+    for (StatusView& view : views) {
+      view.strongest = view.permitted && view.status == status;
+      if (view.strongest) return views;
+    }
   }
   return views;
 }

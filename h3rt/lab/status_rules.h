@@ -8,13 +8,12 @@ namespace h3rt::lab {
 // What holds of a record: the words of the specification. All evidence counts only while it is
 // valid, made here and fresh.
 struct Predicates {
-  bool source = false;  // SRC: present and as recorded
-  bool any = false;     // ANY: some evidence besides models, inspections and failures
-  bool model = false;   // MODEL: a model or an inspection
-  bool quality_fail =
-      false;             // Qfail: correct is fail on some class (mismatch, hazard, nondeterminism)
-  bool correct = false;  // Pok: correct is pass on some class
-  bool slow = false;     // Gfail: a timing gate is fail on some class
+  bool source = false;            // SRC: present and as recorded
+  bool any = false;               // ANY: some evidence besides models, inspections and failures
+  bool model = false;             // MODEL: a model or an inspection
+  bool quality_fail = false;      // Qfail: correct is fail on some class
+  bool correct = false;           // Pok: correct is pass on some class
+  bool slow = false;              // Gfail: a timing gate is fail on some class
   bool correct_and_slow = false;  // both on one class
   bool blocked = false;           // BLK: a failure or a compiler that gave up, with its log
   bool retry = false;             // what would lift it is known
@@ -26,10 +25,9 @@ struct Predicates {
   bool can_be_selected = true;    // a kind that production could run
   bool needs_non_claims = false;  // candidate or probe
   bool non_claims = false;
-  // Words for what is missing.
-  std::string gates =
-      {};  // the gate nearest to ALL that is no pass: "isolated on sm_90a is not run"
-  std::string timing = {};  // why no timing gate is a fail
+  // Words: the gate nearest to ALL that is no pass ("isolated on sm_90a is not run"), and why no
+  // timing gate is a fail.
+  std::string gates = {}, timing = {};
 };
 Predicates PredicatesOf(const Case& c);
 // One view a status, in the order of kStatuses.
