@@ -64,7 +64,7 @@ check_device_code() {
     python3 -B tools/check_resources --budget h3rt/device/resource_budget.json build/cuda
 }
 
-# The judging part of the laboratory stays small; what runs, takes in and shows is counted beside it.
+# The part of the laboratory that judges stays small; its other parts are counted beside it.
 lines_of() {
   tools/list_sources | grep -z "^h3rt/$1/" |
     grep -zvE '_(test|bench|fuzzer)[.](cc|h)$|/test_' | xargs -0 cat | wc -l
@@ -76,8 +76,8 @@ check_lab_size() {
     echo "h3rt/lab has $lines lines without tests, at least 1 and fewer than 6000 are allowed"
     return 1
   fi
-  echo "h3rt/lab: $lines lines without tests (of fewer than 6000); harness $(lines_of harness)," \
-    "imports $(lines_of imports), pages $(lines_of pages)"
+  echo "h3rt/lab: $lines lines without tests (of fewer than 6000); ledger $(lines_of ledger)," \
+    "harness $(lines_of harness), imports $(lines_of imports), pages $(lines_of pages)"
 }
 
 # The registry, the evidence, the log, what the README claims, the generated pages.

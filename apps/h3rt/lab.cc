@@ -7,6 +7,7 @@
 
 #include "h3rt/harness/compile.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/schema.h"
 #include "h3rt/pages/report.h"
 #include "h3rt/pages/view.h"
 

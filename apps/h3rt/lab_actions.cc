@@ -66,7 +66,8 @@ absl::StatusOr<Outcome> Run(const LabOptions& options, const Invocation& invocat
   if (run.request.plan.is_object()) {
     run.request.processes = lab::IntAt(run.request.plan, "processes");
     run.request.quads = lab::IntAt(run.request.plan, "quads");
-  } else if (run.request.gate == "isolated" && run.request.kind != "profile") {
+  } else if (run.request.gate == "isolated" && run.request.kind != "profile" &&
+             run.request.kind != "timing_single") {
     return FailedPrecondition({.what = "a timing needs a plan that was written before it",
                                .got = "none for " + run.request.id,
                                .wanted = "h3rt lab plan " + run.request.id + " --gate isolated",

@@ -22,6 +22,8 @@ struct ImportOptions {
   std::string form;
   std::string file;
   std::string experiment;
+  std::string rule;
+  std::string boundary;
   bool check = false;
 };
 
@@ -80,6 +82,13 @@ absl::StatusOr<Outcome> Import(const LabOptions& options, const Invocation& invo
     seq = lab::ImportSeedLog(options.store(), text, name, options.now);
   } else if (import.form == "inventory") {
     seq = lab::ImportInventory(options.store(), import.file, options.now);
+  } else if (import.form == "fixture") {
+    seq =
+        lab::ImportFixture(options.store(), import.file, import.experiment, findings, options.now);
+  } else if (import.form == "inspection") {
+    seq = lab::ImportInspection(options.store(),
+                                {import.file, import.experiment, import.rule, import.boundary},
+                                findings, options.now);
   } else {
     seq = lab::ImportLogFile(options.store(), import.form, import.file, import.experiment, findings,
                              options.now);
@@ -316,12 +325,21 @@ void AddLabFiles(CLI::App& lab, LabOptions& options, Invocation& invocation) {
       AddLabCommand(lab, "import", "Take in what comes from elsewhere", options, invocation);
   command
       ->add_option("form", import->form,
-                   "bundle, seed-md, seed-log, inventory, ptxas-log, sanitizer-log or ncu-csv")
+                   "bundle, seed-md, seed-log, inventory, fixture, inspection, ptxas-log, "
+                   "sanitizer-log or ncu-csv")
       ->required()
-      ->check(CLI::IsMember(
-          {"bundle", "seed-md", "seed-log", "inventory", "ptxas-log", "sanitizer-log", "ncu-csv"}));
-  command->add_option("file", import->file, "The file (a folder for inventory)")->required();
-  command->add_option("--experiment", import->experiment, "The record that a log belongs to");
+      ->check(CLI::IsMember({"bundle", "seed-md", "seed-log", "inventory", "fixture", "inspection",
+                             "ptxas-log", "sanitizer-log", "ncu-csv"}));
+  command
+      ->add_option("file", import->file,
+                   "The file; a folder for inventory and fixture; a path relative to the root for "
+                   "inspection")
+      ->required();
+  command->add_option("--experiment", import->experiment,
+                      "The record that a log, fixture or inspection belongs to");
+  command->add_option("--rule", import->rule,
+                      "inspection: the rule that the document finds broken");
+  command->add_option("--boundary", import->boundary, "inspection: the boundary that is crossed");
   command->add_flag("--check", import->check, "Import nothing; say what is wrong with it");
   command->callback([=, &options, &invocation] {
     invocation.run = [=, &options, &invocation] { return Import(options, invocation, *import); };

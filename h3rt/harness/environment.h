@@ -1,7 +1,7 @@
 // What a machine tells of itself, for the environment of evidence.
 #pragma once
 
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 namespace h3rt::lab {
 

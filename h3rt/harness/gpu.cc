@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -25,19 +24,6 @@ absl::StatusOr<DeviceFacts> Facts() {
 
 std::string Version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
-// Parts per billion; null where there is no finite number, the largest where it does not fit.
-Doc E9(double value) {
-  if (!std::isfinite(value)) return {};
-  return static_cast<int64_t>(std::min(value * 1e9 + 0.5, 9007199254740991.0));
-}
-
-std::string Hex(uint64_t bits) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (; bits != 0 || text.empty(); bits >>= 4) text.insert(text.begin(), kDigits[bits & 15]);
-  return "0x" + text;
 }
 
 const ExperimentArm* FindArm(const Experiment& experiment, std::string_view vid) {
@@ -125,28 +111,6 @@ absl::StatusOr<Outputs> Expected(const Experiment& experiment, const ExperimentC
   return outputs;
 }
 
-Doc CaseDoc(const ExperimentWorkload& workload, const char* checkpoint, const OutputNumbers& n,
-            int64_t guard_faults, bool inputs_unchanged) {
-  const bool first = n.first_index >= 0;
-  return {{"workload", workload.id},
-          {"level", NameOf(workload.level)},
-          {"seed", static_cast<int64_t>(workload.seed)},
-          {"checkpoint", checkpoint},
-          {"elements", n.elements},
-          {"mismatches", n.mismatches},
-          {"first_index", first ? Doc(n.first_index) : Doc()},
-          {"first_actual_bits", first ? Doc(Hex(n.first_actual_bits)) : Doc()},
-          {"first_expected_bits", first ? Doc(Hex(n.first_expected_bits)) : Doc()},
-          {"max_abs_e9", E9(n.max_abs)},
-          {"rel_l2_e9", E9(n.rel_l2)},
-          {"max_ulp", n.max_ulp == INT64_MAX ? Doc() : Doc(n.max_ulp)},
-          {"nan_actual", n.nan_actual},
-          {"nan_expected", n.nan_expected},
-          {"unwritten", n.unwritten},
-          {"guard_faults", guard_faults},
-          {"inputs_unchanged", inputs_unchanged}};
-}
-
 absl::Status CompareWorkload(const Experiment& experiment, const ExperimentArm& candidate,
                              const ExperimentCheck& check, const ExperimentWorkload& workload,
                              const Stream& stream, Doc& cases) {
@@ -170,7 +134,7 @@ absl::Status CompareWorkload(const Experiment& experiment, const ExperimentArm& 
     if (!problem.is_output(i)) continue;
     const OutputNumbers numbers = CompareOutputs(problem.tensor(i).type, actual[k], again[k],
                                                  expected[k], kFirstPoison, kSecondPoison);
-    cases.push_back(CaseDoc(workload, problem.tensor(i).name, numbers, guard_faults, unchanged));
+    cases.push_back(ParityCase(workload, problem.tensor(i).name, numbers, guard_faults, unchanged));
     ++k;
   }
   return absl::OkStatus();
@@ -278,12 +242,6 @@ absl::StatusOr<std::string> GpuTarget() {
 
 absl::StatusOr<Doc> GpuParity(const Experiment& experiment, const ExperimentArm& candidate,
                               const ExperimentCheck& check, int64_t repeat_launches) {
-  const Doc self_test = ComparatorSelfTest();
-  for (const auto& [what, seen] : self_test.items()) {
-    if (seen != true) {
-      return Internal({.what = "the comparator does not see a planted difference", .got = what});
-    }
-  }
   H3RT_ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
   Doc cases = Doc::array();
   for (const ExperimentWorkload& workload : experiment.workloads) {
@@ -293,14 +251,7 @@ absl::StatusOr<Doc> GpuParity(const Experiment& experiment, const ExperimentArm&
   if (repeat_launches > 0) {
     H3RT_ASSIGN_OR_RETURN(repeat, RepeatExact(experiment, candidate, repeat_launches, stream));
   }
-  const bool bitwise = check.mode == ExperimentCheck::Mode::kBitwise;
-  return Doc{{"reference", check.against},
-             {"mode", bitwise ? "bitwise" : "tolerance"},
-             {"bound_e9", bitwise ? Doc() : E9(check.rel_l2_bound)},
-             {"expected", "match"},
-             {"cases", cases},
-             {"repeat_exact", repeat},
-             {"comparator_selftest", self_test}};
+  return ParityBody(check, cases, repeat);
 }
 
 absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& experiment, const ExperimentArm& arm,

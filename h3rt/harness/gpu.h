@@ -3,7 +3,7 @@
 
 #include "h3rt/base/experiment.h"
 #include "h3rt/lab/stats.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

@@ -9,14 +9,11 @@
 #include "h3rt/cuda/device_buffer.h"
 #include "h3rt/cuda/stream.h"
 #include "h3rt/harness/inputs.h"
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 namespace h3rt::lab {
 
 inline constexpr int64_t kGuardBytes = 1 << 20;  // before and behind every tensor
-inline constexpr uint8_t kGuardByte = 0xa5;
-inline constexpr uint8_t kFirstPoison = 0xff;
-inline constexpr uint8_t kSecondPoison = 0x5a;
 
 class GpuProblem {
  public:

@@ -13,13 +13,12 @@
 #include "h3rt/base/hash.h"
 #include "h3rt/base/log.h"
 #include "h3rt/base/version.h"
-#include "h3rt/harness/compile.h"
 #include "h3rt/harness/cubin.h"
 #include "h3rt/harness/environment.h"
 #include "h3rt/harness/gpu.h"
 #include "h3rt/harness/harness_run.h"
+#include "h3rt/harness/host.h"
 #include "h3rt/harness/inputs.h"
-#include "h3rt/lab/experiments.h"
 #include "h3rt/lab/tool_logs.h"
 
 namespace h3rt::lab {
@@ -88,7 +87,9 @@ class Run {
         experiment_(experiment),
         request_(request),
         cancel_(cancel),
+        host_(IsHostExperiment(experiment)),
         binary_sha256_(Sha256OfFile(ThisFile()).value_or("")) {
+    if (host_) target_ = "host";
     // The peak rates of the target; a machine without the repository goes without them.
     Findings ignored;
     if (const std::optional<Doc> policy = LoadPolicy(store, ignored)) policy_ = *policy;
@@ -120,10 +121,12 @@ class Run {
   absl::Status Gate(std::string_view gate) {
     if (gate == "correct") {
       if (Wants("parity")) H3RT_RETURN_IF_ERROR(Parity());
-      if (Wants("sanitizer")) H3RT_RETURN_IF_ERROR(Sanitizers());
+      // They watch devices only.
+      if (Wants("sanitizer") && !host_) H3RT_RETURN_IF_ERROR(Sanitizers());
     } else if (gate == "isolated") {
       if (Wants("timing_pair")) H3RT_RETURN_IF_ERROR(Pairs());
-      if (request_.kind == "profile") H3RT_RETURN_IF_ERROR(Profile());
+      if (request_.kind == "profile" && !host_) H3RT_RETURN_IF_ERROR(Profile());
+      if (request_.kind == "timing_single") H3RT_RETURN_IF_ERROR(Singles());
     }
     return absl::OkStatus();
   }
@@ -184,9 +187,10 @@ class Run {
     }
     return {{"source_digest", source ? Doc(*source) : Doc()},
             {"source_paths", roots},
-            {"build_digest",
-             source ? Doc(BuildDigest(*source, stamp.flags, stamp.toolkit, stamp.host_compiler))
-                    : Doc()},
+            // The stamp knows the flags of device code only.
+            {"build_digest", source && !host_ ? Doc(BuildDigest(*source, stamp.flags, stamp.toolkit,
+                                                                stamp.host_compiler))
+                                              : Doc()},
             {"binary_sha256", TextOrNull(binary_sha256_)},
             {"kernels", kernels}};
   }
@@ -201,33 +205,34 @@ class Run {
     }
     const BuildStamp& stamp = Stamp();
     const Doc signal = last.run.signal == 0 ? Doc() : Doc(last.run.signal);
-    return {{"schema", "lab.evidence/1"},
-            {"kind", kind},
-            {"origin", "measured"},
-            {"word", "executed"},
-            {"experiment", experiment_.id},
-            {"vid", candidate_->vid},
-            {"target", target_.empty() ? request_.target : target_},
-            {"subject", subject},
-            {"workload", nullptr},
-            {"environment", environment_.is_object() ? environment_ : HostEnvironment()},
-            {"invocation",
-             {{"argv", {"h3rt", "lab", "child", CanonicalText(last.request)}},
-              {"start_us", first.run.start_ns / 1000},
-              {"end_us", last.run.end_ns / 1000},
-              {"exit_code", last.run.signal == 0 ? Doc(last.run.exit_code) : Doc()},
-              {"signal", signal},
-              {"peak_rss_bytes", last.run.peak_rss_bytes},
-              {"peak_device_bytes", nullptr},
-              {"variables", variables}}},
-            {"harness",
-             {{"version", kVersion},
-              {"source_digest", TextOrNull(stamp.harness_digest)},
-              {"commit", TextOrNull(stamp.commit)},
-              {"dirty_digest", TextOrNull(stamp.dirty_digest)},
-              {"policy_digest", TextOrNull(request_.policy_digest)}}},
-            {"plan", nullptr},
-            {"blobs", Doc::array()}};
+    return {
+        {"schema", "lab.evidence/1"},
+        {"kind", kind},
+        {"origin", "measured"},
+        {"word", "executed"},
+        {"experiment", experiment_.id},
+        {"vid", candidate_->vid},
+        {"target", target_.empty() ? request_.target : target_},
+        {"subject", subject},
+        {"workload", nullptr},
+        {"environment", environment_.is_object() ? environment_ : HostEnvironment()},
+        {"invocation",
+         {{"argv", {"h3rt", "lab", "child", CanonicalText(last.request)}},
+          {"start_us", first.run.start_ns / 1000},
+          {"end_us", last.run.end_ns / 1000},
+          {"exit_code", last.run.signal == 0 ? Doc(last.run.exit_code) : Doc()},
+          {"signal", signal},
+          {"peak_rss_bytes", last.run.peak_rss_bytes},
+          {"peak_device_bytes", nullptr},
+          {"variables", variables}}},
+        {"harness",
+         {{"version", kVersion},
+          {"source_digest", TextOrNull(host_ ? stamp.host_harness_digest : stamp.harness_digest)},
+          {"commit", TextOrNull(stamp.commit)},
+          {"dirty_digest", TextOrNull(stamp.dirty_digest)},
+          {"policy_digest", TextOrNull(request_.policy_digest)}}},
+        {"plan", nullptr},
+        {"blobs", Doc::array()}};
   }
 
   // A child that crashed, hung, ran out of memory or answered nothing.
@@ -368,6 +373,11 @@ class Run {
                               .got = candidate_->vid,
                               .wanted = "another than the baseline"});
     }
+    if (host_ && request_.processes < kHostProcesses) {
+      return InvalidArgument({.what = "processes of a host timing",
+                              .got = std::to_string(request_.processes),
+                              .wanted = std::to_string(kHostProcesses) + " or more, by the plan"});
+    }
     for (const ExperimentWorkload& workload : experiment_.workloads) {
       if (workload.level == Level::kCanonical) H3RT_RETURN_IF_ERROR(Pair(workload));
     }
@@ -396,6 +406,36 @@ class Run {
     }
     if (children.empty()) return InvalidArgument({.what = "processes", .got = "0"});
     return PackPair(workload, children);
+  }
+
+  // The candidate alone: says how it varies, and serves no gate.
+  absl::Status Singles() {
+    if (!host_) return Unimplemented({.what = "timing_single on a GPU", .where = experiment_.id});
+    for (const ExperimentWorkload& workload : experiment_.workloads) {
+      if (workload.level != Level::kCanonical) continue;
+      H3RT_ASSIGN_OR_RETURN(const Ended ended, Child({{"task", "single"},
+                                                      {"vid", candidate_->vid},
+                                                      {"workload", workload.id},
+                                                      {"samples", 4 * request_.quads}}));
+      std::string reason;
+      const std::vector<Sample> samples = UnpackSamples(ended.samples, reason);
+      if (!ended.ok() || samples.empty()) {
+        Failure(ended);
+        continue;
+      }
+      H3RT_ASSIGN_OR_RETURN(const Doc digests, InputDigests(experiment_, workload));
+      NewEvidence evidence{Envelope("timing_single", ended, ended), {{"samples", ended.samples}}};
+      evidence.envelope["workload"] = WorkloadDoc(workload, digests);
+      evidence.envelope["body"] = {{"arm", candidate_->vid},
+                                   {"samples_blob", "samples"},
+                                   {"unit", "ns"},
+                                   {"statistics", SingleStatisticsDoc(samples)}};
+      for (const char* key : {"mode", "batch", "timer", "tick_ns", "warmups"}) {
+        evidence.envelope["body"][key] = At(ended.result(), key);
+      }
+      evidence_.push_back(std::move(evidence));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status PackPair(const ExperimentWorkload& workload, const std::vector<Ended>& children) {
@@ -497,6 +537,7 @@ class Run {
   const Experiment& experiment_;
   const RunRequest& request_;
   const CancelToken& cancel_;
+  const bool host_;
   std::string binary_sha256_;
   Doc policy_;
   Workspace workspace_;
@@ -506,30 +547,6 @@ class Run {
   Doc environment_;
   std::vector<NewEvidence> evidence_;
 };
-
-// Compiles where the sources and nvcc are.
-absl::Status Build(const Store& store, const Experiment& experiment, const RunRequest& request,
-                   const CancelToken& cancel, std::vector<NewEvidence>& out) {
-  CompileLimits limits;
-  limits.cancel = &cancel;
-  H3RT_ASSIGN_OR_RETURN(std::vector<NewEvidence> built,
-                        RunBuildGate(store, experiment, request, limits));
-  for (NewEvidence& evidence : built) {
-    if (request.kind.empty() || TextAt(evidence.envelope, "kind") == request.kind) {
-      out.push_back(std::move(evidence));
-    }
-  }
-  return absl::OkStatus();
-}
-
-bool CanBuildHere(const Store& store, const Experiment& experiment) {
-  const char* source = !experiment.probes.empty() ? experiment.probes[0].source
-                       : experiment.arms.empty() || experiment.arms[0].sources.empty()
-                           ? nullptr
-                           : experiment.arms[0].sources[0];
-  std::error_code error;
-  return source != nullptr && FindCudaProgram("nvcc") && fs::exists(store.PathOf(source), error);
-}
 
 }  // namespace
 
@@ -552,31 +569,6 @@ absl::StatusOr<std::vector<NewEvidence>> RunMeasured(const HarnessPrograms& prog
     if (request.gate.empty() || request.gate == gate) H3RT_RETURN_IF_ERROR(run.Gate(gate));
   }
   return run.Take();
-}
-
-absl::StatusOr<std::vector<NewEvidence>> RunExperiment(const Store& store,
-                                                       const RunRequest& request,
-                                                       const CancelToken& cancel) {
-  const Experiment* experiment = FindExperiment(request.id);
-  if (experiment == nullptr) {
-    return NotFound({.what = "no experiment of this build", .got = request.id});
-  }
-  if (!request.gate.empty() && request.gate != "build" && request.gate != "correct" &&
-      request.gate != "isolated") {
-    return Unimplemented({.what = "no producer of evidence for gate " + request.gate});
-  }
-  std::vector<NewEvidence> evidence;
-  if (request.gate == "build" || (request.gate.empty() && CanBuildHere(store, *experiment))) {
-    H3RT_RETURN_IF_ERROR(Build(store, *experiment, request, cancel, evidence));
-  }
-  const bool measures = experiment->arms.size() > 1 && experiment->arms[1].run != nullptr;
-  if (request.gate == "build" || (request.gate.empty() && !measures && !evidence.empty())) {
-    return evidence;
-  }
-  H3RT_ASSIGN_OR_RETURN(std::vector<NewEvidence> measured,
-                        RunMeasured(ThisProgram(), store, *experiment, request, cancel));
-  std::move(measured.begin(), measured.end(), std::back_inserter(evidence));
-  return evidence;
 }
 
 }  // namespace h3rt::lab

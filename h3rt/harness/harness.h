@@ -9,7 +9,7 @@
 #include "h3rt/base/cancel.h"
 #include "h3rt/base/experiment.h"
 #include "h3rt/lab/experiments.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 
@@ -19,7 +19,8 @@ struct BuildStamp {
   std::string commit;        // 40 hex, empty outside a repository
   std::string dirty_digest;  // of the difference to it; empty: clean
   std::string harness_digest;
-  std::string toolkit;  // nvcc's build, empty without
+  std::string host_harness_digest;  // of what times arms on the host
+  std::string toolkit;              // nvcc's build, empty without
   std::string host_compiler;
   std::string flags;  // of device code
 };
@@ -49,6 +50,7 @@ absl::StatusOr<std::vector<NewEvidence>> RunExperiment(const Store& store,
 
 // The hidden child of a run: `h3rt lab child FILE` does what the request file says, in a process of
 // its own, and writes its answer beside it.
-absl::Status RunChild(const std::string& request_file);
+// `experiment`: that of the request, where it is in no list (tests).
+absl::Status RunChild(const std::string& request_file, const Experiment* experiment = nullptr);
 
 }  // namespace h3rt::lab

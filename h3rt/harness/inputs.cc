@@ -114,6 +114,19 @@ void Merge(const Part& part, Part& total) {
   total.expected_squares += part.expected_squares;
 }
 
+// Parts per billion; null where there is no finite number, the largest where it does not fit.
+Doc E9(double value) {
+  if (!std::isfinite(value)) return {};
+  return static_cast<int64_t>(std::min(value * 1e9 + 0.5, 9007199254740991.0));
+}
+
+std::string Hex(uint64_t bits) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (; bits != 0 || text.empty(); bits >>= 4) text.insert(text.begin(), kDigits[bits & 15]);
+  return "0x" + text;
+}
+
 }  // namespace
 
 int64_t ElementsOf(const ExperimentTensor& tensor) {
@@ -221,6 +234,45 @@ OutputNumbers CompareOutputs(Type type, std::span<const std::byte> actual,
                              ? std::numeric_limits<double>::infinity()
                              : std::sqrt(total.squares / total.expected_squares);
   return total.numbers;
+}
+
+Doc ParityCase(const ExperimentWorkload& workload, const char* checkpoint, const OutputNumbers& n,
+               int64_t guard_faults, bool inputs_unchanged) {
+  const bool first = n.first_index >= 0;
+  return {{"workload", workload.id},
+          {"level", NameOf(workload.level)},
+          {"seed", static_cast<int64_t>(workload.seed)},
+          {"checkpoint", checkpoint},
+          {"elements", n.elements},
+          {"mismatches", n.mismatches},
+          {"first_index", first ? Doc(n.first_index) : Doc()},
+          {"first_actual_bits", first ? Doc(Hex(n.first_actual_bits)) : Doc()},
+          {"first_expected_bits", first ? Doc(Hex(n.first_expected_bits)) : Doc()},
+          {"max_abs_e9", E9(n.max_abs)},
+          {"rel_l2_e9", E9(n.rel_l2)},
+          {"max_ulp", n.max_ulp == INT64_MAX ? Doc() : Doc(n.max_ulp)},
+          {"nan_actual", n.nan_actual},
+          {"nan_expected", n.nan_expected},
+          {"unwritten", n.unwritten},
+          {"guard_faults", guard_faults},
+          {"inputs_unchanged", inputs_unchanged}};
+}
+
+absl::StatusOr<Doc> ParityBody(const ExperimentCheck& check, const Doc& cases, const Doc& repeat) {
+  const Doc self_test = ComparatorSelfTest();
+  for (const auto& [what, seen] : self_test.items()) {
+    if (seen != true) {
+      return Internal({.what = "the comparator does not see a planted difference", .got = what});
+    }
+  }
+  const bool bitwise = check.mode == ExperimentCheck::Mode::kBitwise;
+  return Doc{{"reference", check.against},
+             {"mode", bitwise ? "bitwise" : "tolerance"},
+             {"bound_e9", bitwise ? Doc() : E9(check.rel_l2_bound)},
+             {"expected", "match"},
+             {"cases", cases},
+             {"repeat_exact", repeat},
+             {"comparator_selftest", self_test}};
 }
 
 Doc ComparatorSelfTest() {

@@ -8,10 +8,16 @@
 #include <vector>
 
 #include "h3rt/base/experiment.h"
+#include "h3rt/base/status.h"
 #include "h3rt/harness/generator.h"
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 namespace h3rt::lab {
+
+// What guards hold, and outputs before the first and the second run.
+inline constexpr uint8_t kGuardByte = 0xa5;
+inline constexpr uint8_t kFirstPoison = 0xff;
+inline constexpr uint8_t kSecondPoison = 0x5a;
 
 int64_t ElementsOf(const ExperimentTensor& tensor);
 int ElementBytes(ExperimentTensor::Type type);
@@ -41,6 +47,13 @@ struct OutputNumbers {
 OutputNumbers CompareOutputs(ExperimentTensor::Type type, std::span<const std::byte> actual,
                              std::span<const std::byte> again, std::span<const std::byte> expected,
                              uint8_t first_poison, uint8_t second_poison);
+
+// One of the `cases` of a parity body.
+Doc ParityCase(const ExperimentWorkload& workload, const char* checkpoint,
+               const OutputNumbers& numbers, int64_t guard_faults, bool inputs_unchanged);
+// The body, with what ComparatorSelfTest() saw as "comparator_selftest". kInternal when that missed
+// a planted difference.
+absl::StatusOr<Doc> ParityBody(const ExperimentCheck& check, const Doc& cases, const Doc& repeat);
 
 // Plants a flipped bit, a NaN, an unwritten element and a value that differs between runs in
 // outputs of every type, and looks whether CompareOutputs sees each: {"flipped_bit", "nan",

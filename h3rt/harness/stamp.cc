@@ -27,8 +27,10 @@ std::map<std::string, SourceFacts> StampedSources() {
 
 const BuildStamp& Stamp() {
   static const BuildStamp* const stamp =
-      new BuildStamp{kStampData.commit,  kStampData.dirty_digest,  kStampData.harness_digest,
-                     kStampData.toolkit, kStampData.host_compiler, kStampData.flags};
+      new BuildStamp{kStampData.commit,         kStampData.dirty_digest,
+                     kStampData.harness_digest, kStampData.host_harness_digest,
+                     kStampData.toolkit,        kStampData.host_compiler,
+                     kStampData.flags};
   return *stamp;
 }
 

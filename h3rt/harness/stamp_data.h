@@ -15,6 +15,7 @@ struct StampData {
   const char* commit;
   const char* dirty_digest;
   const char* harness_digest;
+  const char* host_harness_digest;
   const char* toolkit;
   const char* host_compiler;
   const char* flags;

@@ -101,7 +101,8 @@ absl::Status Run(const std::vector<std::string>& words) {
     H3RT_ASSIGN_OR_RETURN(toolkit, NvccVersion(words[4]));
   }
   const Revision revision = RevisionOf(root);
-  const absl::StatusOr<std::string> harness = DigestOfHarness(lookup);
+  const std::string harness = DigestOfHarness(lookup).value_or("");
+  const std::string host_harness = DigestOfHarness(lookup, true).value_or("");
 
   std::string text =
       "// Written by h3rt_stamp in every build; not to be edited.\n"
@@ -117,9 +118,8 @@ absl::Status Run(const std::vector<std::string>& words) {
   }
   text +=
       "};\n}  // namespace\n\nextern const StampData kStampData;\nconst StampData kStampData = {\n";
-  for (const std::string& part :
-       {revision.commit, revision.dirty_digest, harness.ok() ? *harness : std::string(), toolkit,
-        words[2], words[3]}) {
+  for (const std::string& part : {revision.commit, revision.dirty_digest, harness, host_harness,
+                                  toolkit, words[2], words[3]}) {
     text += "    " + Quoted(part) + ",\n";
   }
   text += "    kSources, sizeof kSources / sizeof kSources[0]};\n\n}  // namespace h3rt::lab\n";

@@ -6,11 +6,9 @@
 
 #include "h3rt/base/file.h"
 #include "h3rt/base/hash.h"
-#include "h3rt/base/version.h"
 #include "h3rt/imports/import.h"
 #include "h3rt/lab/experiments.h"
 #include "h3rt/lab/scan.h"
-#include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
 
 namespace h3rt::lab {
@@ -266,22 +264,6 @@ Doc InventoryOf(const std::string& folder, const std::vector<std::string>& files
   return {{"schema", "lab.inventory/1"}, {"files", list}};
 }
 
-// One sentence of what a reader found, or nothing.
-std::optional<std::string> Summary(std::string_view form, std::string_view text,
-                                   std::string_view file, Findings& findings) {
-  if (form == "ptxas-log") {
-    const auto kernels = ParsePtxasLog(text, file, findings);
-    return std::to_string(kernels.size()) + " kernels in a ptxas report";
-  }
-  if (form == "sanitizer-log") {
-    const auto log = ParseSanitizerLog(text, file, findings);
-    if (!log) return std::nullopt;
-    return std::to_string(log->errors) + " errors in a sanitizer's log";
-  }
-  const auto launches = ParseNcuCsv(text, file, findings);
-  return std::to_string(launches.size()) + " launches in a profile";
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> PackBundle(const std::vector<NewEvidence>& evidence) {
@@ -369,78 +351,6 @@ absl::StatusOr<BundleResult> ImportBundle(const Store& store, std::string_view b
   if (!seq.ok()) return seq.status();
   result.log_seq = *seq;
   return result;
-}
-
-absl::StatusOr<int64_t> ImportLogFile(const Store& store, std::string_view form,
-                                      const std::string& path, const std::string& experiment,
-                                      Findings& findings, const std::string& now) {
-  if (form != "ptxas-log" && form != "sanitizer-log" && form != "ncu-csv") {
-    return InvalidArgument({.what = "form of a log",
-                            .got = std::string(form),
-                            .wanted = "ptxas-log, sanitizer-log or ncu-csv"});
-  }
-  H3RT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, uint64_t{64} << 20));
-  const std::string name = fs::path(path).filename().string();
-  const std::optional<std::string> summary = Summary(form, text, name, findings);
-  if (!summary || findings.errors() > 0) {
-    return DataLoss({.what = "log refused, nothing was imported", .where = name});
-  }
-  const Doc none = nullptr;
-  Doc machine = Doc::object(), instance = Doc::object();
-  for (const char* key :
-       {"device", "capability", "driver", "runtime", "toolkit", "ecc", "mig", "os", "cpu"}) {
-    machine[key] = none;
-  }
-  for (const char* key :
-       {"boot_id_sha256", "uuid_sha256", "clock_before_mhz", "clock_after_mhz", "power_limit_mw",
-        "temperature_before_c", "temperature_after_c", "throttle_before", "throttle_after",
-        "other_memory_bytes", "load_milli", "cores", "hypervisor"}) {
-    instance[key] = none;
-  }
-  NewEvidence piece;
-  piece.blobs["log"] = text;
-  piece.envelope = {{"schema", "lab.evidence/1"},
-                    {"kind", "inspection"},
-                    {"origin", "imported"},
-                    {"word", none},
-                    {"experiment", experiment},
-                    {"vid", none},
-                    {"target", "host"},
-                    {"subject",
-                     {{"source_digest", none},
-                      {"source_paths", Doc::array()},
-                      {"build_digest", none},
-                      {"binary_sha256", none},
-                      {"kernels", Doc::array()},
-                      {"baseline", none}}},
-                    {"workload", none},
-                    {"environment", {{"class", machine}, {"instance", instance}}},
-                    {"invocation",
-                     {{"argv", Doc::array()},
-                      {"start_us", none},
-                      {"end_us", none},
-                      {"exit_code", none},
-                      {"signal", none},
-                      {"peak_rss_bytes", none},
-                      {"peak_device_bytes", none},
-                      {"variables", Doc::object()}}},
-                    {"harness",
-                     {{"version", kVersion},
-                      {"source_digest", none},
-                      {"commit", none},
-                      {"dirty_digest", none},
-                      {"policy_digest", none}}},
-                    {"plan", none},
-                    {"body",
-                     {{"rule", *summary},
-                      {"boundary", none},
-                      {"document", name},
-                      {"document_sha256", DigestOfText(text)},
-                      {"reviewer", none}}},
-                    {"blobs", Doc::array()}};
-  H3RT_ASSIGN_OR_RETURN(const std::string bytes, PackBundle({piece}));
-  H3RT_ASSIGN_OR_RETURN(const BundleResult result, ImportBundle(store, bytes, name, findings, now));
-  return result.log_seq;
 }
 
 absl::StatusOr<int64_t> ImportInventory(const Store& store, const std::string& folder,

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "h3rt/lab/finding.h"
-#include "h3rt/lab/log.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/finding.h"
+#include "h3rt/ledger/log.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 
@@ -85,6 +85,22 @@ absl::StatusOr<BundleResult> ImportBundle(const Store& store, std::string_view b
 absl::StatusOr<int64_t> ImportLogFile(const Store& store, std::string_view form,
                                       const std::string& path, const std::string& experiment,
                                       Findings& findings, const std::string& now = "");
+
+// The tensors of a folder's .safetensors files as `fixture` evidence: name (behind the file's,
+// where there are several), dtype, shape and hash of the bytes. They are read twice; kDataLoss when
+// the hashes differ. Gives the seq of the entry, -1 when the same evidence was there.
+absl::StatusOr<int64_t> ImportFixture(const Store& store, const std::string& folder,
+                                      const std::string& experiment, Findings& findings,
+                                      const std::string& now = "");
+// A document of the tree as `inspection` evidence: what it says is broken. The evidence is stale
+// when the document changes. One of `rule` and `boundary` at least.
+struct InspectionRequest {
+  std::string document;  // relative to the root
+  std::string experiment;
+  std::string rule, boundary;
+};
+absl::StatusOr<int64_t> ImportInspection(const Store& store, const InspectionRequest& request,
+                                         Findings& findings, const std::string& now = "");
 
 // benchmarks/reference_inventory.json: path, bytes and hash of every file of a folder of fixtures
 // that is not committed. Gives the seq of the entry that took it over.

@@ -3,10 +3,10 @@
 #include <set>
 
 #include "h3rt/imports/import.h"
-#include "h3rt/lab/commit.h"
 #include "h3rt/lab/gate.h"
 #include "h3rt/lab/lab.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/commit.h"
 
 namespace h3rt::lab {
 namespace {

@@ -270,9 +270,11 @@ std::string DigestOfClosure(const Closure& closure, bool code) {
   return hash.Finish();
 }
 
-absl::StatusOr<std::string> DigestOfHarness(const FactsLookup& lookup) {
+absl::StatusOr<std::string> DigestOfHarness(const FactsLookup& lookup, bool host) {
   Closure closure;
-  for (const char* root : kHarnessSources) {
+  const std::span<const char* const> roots =
+      host ? std::span<const char* const>(kHostHarnessSources) : kHarnessSources;
+  for (const char* root : roots) {
     H3RT_ASSIGN_OR_RETURN(const SourceFacts* const facts, lookup(root));
     closure[root] = facts;
     for (const std::string& include : facts->includes) {

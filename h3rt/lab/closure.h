@@ -47,8 +47,13 @@ inline constexpr const char* kHarnessSources[] = {
     "h3rt/harness/gpu_problem.cc",
     "h3rt/harness/gpu_timing.cc",
 };
+// The same for arms that run on the host.
+inline constexpr const char* kHostHarnessSources[] = {
+    "h3rt/harness/host_problem.h",
+    "h3rt/harness/host_timing.cc",
+};
 // Over the normalised texts of those and of the .cuh files they include, so that a comment or the
 // formatter makes nothing stale.
-absl::StatusOr<std::string> DigestOfHarness(const FactsLookup& lookup);
+absl::StatusOr<std::string> DigestOfHarness(const FactsLookup& lookup, bool host = false);
 
 }  // namespace h3rt::lab

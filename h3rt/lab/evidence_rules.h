@@ -2,7 +2,7 @@
 #pragma once
 
 #include "h3rt/lab/stats.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

@@ -40,6 +40,7 @@ std::span<const Experiment* const> ExperimentList() {
   static const auto* const list = [] {
     auto* const experiments = new std::vector<const Experiment*>{
         &kAddNormExperiment,
+        &kAddNormHostExperiment,
     };
     const std::vector<const Experiment*>& probes = CompileProbeExperiments();
     experiments->insert(experiments->end(), probes.begin(), probes.end());

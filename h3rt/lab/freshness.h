@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

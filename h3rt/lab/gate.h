@@ -6,21 +6,10 @@
 #include <vector>
 
 #include "h3rt/lab/freshness.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/schema.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
-
-inline constexpr const char* kGates[] = {"build", "correct",    "isolated",
-                                         "block", "trajectory", "deployment"};
-inline constexpr const char* kVerdicts[] = {"pass", "fail", "inconclusive", "skipped",
-                                            "not_applicable"};
-inline constexpr const char* kStatuses[] = {"production_accepted",
-                                            "research_retained",
-                                            "architecture_rejected",
-                                            "performance_rejected",
-                                            "quality_rejected",
-                                            "temporarily_blocked",
-                                            "incomplete"};
 
 // Everything a judgement needs. References must outlive it.
 struct Case {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <functional>
 
-#include "h3rt/lab/schema.h"
 #include "h3rt/lab/test_evidence.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

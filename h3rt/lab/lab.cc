@@ -1,7 +1,7 @@
 #include "h3rt/lab/lab.h"
 
-#include "h3rt/lab/commit.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/commit.h"
 
 namespace h3rt::lab {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "h3rt/lab/gate.h"
-#include "h3rt/lab/log.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/log.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

@@ -12,9 +12,9 @@
 
 #include "h3rt/base/check.h"
 #include "h3rt/base/file.h"
-#include "h3rt/lab/log.h"
 #include "h3rt/lab/test_documents.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/log.h"
 
 namespace h3rt::lab {
 namespace {

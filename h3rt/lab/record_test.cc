@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "h3rt/lab/schema.h"
 #include "h3rt/lab/test_store.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 #include "h3rt/num/statistics.h"
 
 namespace h3rt::lab {

@@ -1,4 +1,4 @@
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 #include <sys/stat.h>
 

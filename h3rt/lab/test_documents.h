@@ -5,7 +5,7 @@
 
 #include "h3rt/lab/freshness.h"
 #include "h3rt/lab/gate.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "h3rt/lab/gate.h"
-#include "h3rt/lab/store.h"
 #include "h3rt/lab/test_simulate.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

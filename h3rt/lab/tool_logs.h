@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 namespace h3rt::lab {
 

@@ -7,9 +7,9 @@
 
 #include "h3rt/base/file.h"
 #include "h3rt/lab/gate.h"
-#include "h3rt/lab/log.h"
 #include "h3rt/lab/scan.h"
-#include "h3rt/lab/schema.h"
+#include "h3rt/ledger/log.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

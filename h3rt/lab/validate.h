@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "h3rt/lab/finding.h"
 #include "h3rt/lab/freshness.h"
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/finding.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 
@@ -39,9 +39,6 @@ void ValidateLinks(const Store& store, const Registry& registry, const Doc& poli
 // The evidence that a reference of 8 to 64 hex digits names; null when none or several.
 const Evidence* ResolveEvidence(const std::map<std::string, Evidence>& evidence,
                                 std::string_view reference);
-
-// JSON Schema of all documents, from the tables that the validator uses.
-Doc SchemaOf();
 
 // Freshness of every piece of evidence by digest; equal subjects are looked at once.
 std::map<std::string, Freshness> FreshnessOfAll(const Store& store,

@@ -7,8 +7,8 @@
 #include "h3rt/base/file.h"
 #include "h3rt/base/hash.h"
 #include "h3rt/lab/gate.h"
-#include "h3rt/lab/schema.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "h3rt/lab/store.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 

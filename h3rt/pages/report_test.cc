@@ -13,8 +13,8 @@
 #include "h3rt/base/file.h"
 #include "h3rt/lab/closure.h"
 #include "h3rt/lab/freshness.h"
-#include "h3rt/lab/log.h"
 #include "h3rt/lab/test_simulate.h"
+#include "h3rt/ledger/log.h"
 #include "h3rt/pages/report_view.h"
 #include "h3rt/pages/svg.h"
 

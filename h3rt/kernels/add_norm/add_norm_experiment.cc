@@ -1,6 +1,7 @@
 #include "h3rt/kernels/add_norm/add_norm_experiment.h"
 
 #include "h3rt/kernels/add_norm/fused/launch.h"
+#include "h3rt/kernels/add_norm/ref/float64_rows.h"
 #include "h3rt/kernels/add_norm/ref/strict_rows.h"
 #include "h3rt/kernels/add_norm/unfused/launch.h"
 
@@ -112,8 +113,40 @@ Experiment Make() {
   return e;
 }
 
+template <auto kRows>
+int RunRows(const ArmCall& call) {
+  Call([](const uint16_t* x, const uint16_t* r, const uint16_t* w, uint16_t* h, uint16_t* y,
+          int64_t rows, int64_t hidden) { kRows(x, r, w, rows, hidden, kEps, h, y); },
+       call);
+  return 0;
+}
+
+// What the op's tests allow n results that are rounded to bfloat16 at the end, for n of 200 or
+// more: one in 200 off by one unit, which is 2^-8 of an element on average. The smallest workload
+// has 320 elements, of which two.
+constexpr double kFlipBound = 0x1p-8 * 0.0790569415042095;  // the root of 2 / 320
+
+Experiment MakeHost() {
+  Experiment e = Make();
+  e.id = "host-add-norm-strict";
+  e.workloads = {{"toy-5x64", Level::kToy, {5, 64}, 11, kCallsAStep},
+                 {"aligned-16x5376", Level::kAligned, {16, 5376}, 21, kCallsAStep},
+                 {"ragged-7x5377", Level::kRagged, {7, 5377}, 31, kCallsAStep},
+                 {"canonical-128x5376", Level::kCanonical, {128, 5376}, 440420, kCallsAStep}};
+  e.arms = {
+      {"ref", RunRows<AddNormFloat64Rows>, {}, {"h3rt/kernels/add_norm/ref/float64_rows.cc"}},
+      {"strict", RunRows<AddNormStrictRows>, {}, {"h3rt/kernels/add_norm/ref/strict_rows.cc"}}};
+  e.reference = nullptr;
+  e.checks = {{"ref", ExperimentCheck::Mode::kTolerance, kFlipBound,
+               "float32 errors move few elements over a rounding boundary, each by one unit"}};
+  e.targets = {"host"};
+  e.uses_async = false;
+  return e;
+}
+
 }  // namespace
 
 const Experiment kAddNormExperiment = Make();
+const Experiment kAddNormHostExperiment = MakeHost();
 
 }  // namespace h3rt

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "h3rt/base/file.h"
-#include "h3rt/lab/log.h"
+#include "h3rt/ledger/log.h"
 
 namespace h3rt::lab {
 

@@ -1,11 +1,10 @@
 // Values against their shapes, and what is read in texts: numbers, references, predicates.
-#include "h3rt/lab/schema.h"
+#include "h3rt/ledger/schema.h"
 
 #include <algorithm>
 
-#include "h3rt/lab/log.h"
-#include "h3rt/lab/store.h"
-#include "h3rt/lab/validate.h"
+#include "h3rt/ledger/log.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 namespace {

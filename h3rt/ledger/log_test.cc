@@ -1,4 +1,4 @@
-#include "h3rt/lab/log.h"
+#include "h3rt/ledger/log.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 
 #include "h3rt/base/file.h"
 #include "h3rt/base/hash.h"
-#include "h3rt/lab/commit.h"
+#include "h3rt/ledger/commit.h"
 
 namespace h3rt::lab {
 namespace {

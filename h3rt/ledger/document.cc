@@ -1,4 +1,4 @@
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "h3rt/lab/finding.h"
+#include "h3rt/ledger/finding.h"
 
 namespace h3rt::lab {
 

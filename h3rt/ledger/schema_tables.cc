@@ -14,8 +14,7 @@
 #include <span>
 
 #include "h3rt/base/check.h"
-#include "h3rt/lab/gate.h"
-#include "h3rt/lab/schema.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

@@ -7,10 +7,23 @@
 #include <string_view>
 #include <vector>
 
-#include "h3rt/lab/document.h"
-#include "h3rt/lab/finding.h"
+#include "h3rt/ledger/document.h"
+#include "h3rt/ledger/finding.h"
 
 namespace h3rt::lab {
+
+// The closed sets that code names too; the others stand in the tables only.
+inline constexpr const char* kGates[] = {"build", "correct",    "isolated",
+                                         "block", "trajectory", "deployment"};
+inline constexpr const char* kVerdicts[] = {"pass", "fail", "inconclusive", "skipped",
+                                            "not_applicable"};
+inline constexpr const char* kStatuses[] = {"production_accepted",
+                                            "research_retained",
+                                            "architecture_rejected",
+                                            "performance_rejected",
+                                            "quality_rejected",
+                                            "temporarily_blocked",
+                                            "incomplete"};
 
 enum class Kind {
   kAny,
@@ -90,5 +103,8 @@ std::vector<std::string> References(std::string_view text);
 // `facts`. Sets `holds`; gives why it could not be evaluated, empty when it could. Without facts
 // only the form is checked.
 std::string EvaluatePredicate(std::string_view predicate, const Doc* facts, bool& holds);
+
+// JSON Schema of all documents, from the tables that the validator uses.
+Doc SchemaOf();
 
 }  // namespace h3rt::lab

@@ -13,7 +13,7 @@
 #include <map>
 
 #include "h3rt/base/file.h"
-#include "h3rt/lab/log.h"
+#include "h3rt/ledger/log.h"
 
 namespace {
 

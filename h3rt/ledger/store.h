@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "h3rt/base/status.h"
-#include "h3rt/lab/document.h"
-#include "h3rt/lab/finding.h"
+#include "h3rt/ledger/document.h"
+#include "h3rt/ledger/finding.h"
 
 namespace h3rt::lab {
 

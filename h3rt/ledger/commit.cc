@@ -8,7 +8,7 @@
 // The entry holds the digest of the new registry. A crash before 2 leaves a file that no entry
 // names: the change never was. A crash after 2 leaves one that the last entry names: the change is
 // finished.
-#include "h3rt/lab/commit.h"
+#include "h3rt/ledger/commit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

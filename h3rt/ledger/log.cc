@@ -1,11 +1,11 @@
 // Reading the log: the form of an entry, the chain, HEAD.
-#include "h3rt/lab/log.h"
+#include "h3rt/ledger/log.h"
 
 #include <limits>
 
 #include "h3rt/base/file.h"
-#include "h3rt/lab/commit.h"
-#include "h3rt/lab/schema.h"
+#include "h3rt/ledger/commit.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {

@@ -1,10 +1,10 @@
-#include "h3rt/lab/finding.h"
+#include "h3rt/ledger/finding.h"
 
 #include <algorithm>
 #include <tuple>
 
 #include "h3rt/base/check.h"
-#include "h3rt/lab/document.h"
+#include "h3rt/ledger/document.h"
 
 namespace h3rt::lab {
 namespace {
