@@ -30,8 +30,8 @@ TEST(ImportFixture, EveryTensorOfTheFolderIsNamedWithTheHashOfItsBytes) {
   const std::string bytes(reinterpret_cast<const char*>(a.data()), 24);
   const auto* const data = reinterpret_cast<const std::byte*>(a.data());
   ASSERT_TRUE(WriteSafetensors(folder + "/one.safetensors",
-                               {{"a", ConstTensorView(data, DType::kF32, Shape({2, 3}))},
-                                {"b", ConstTensorView(data, DType::kF32, Shape({1}))}})
+                               {{"a", ConstTensorView(data, DType::kF32, h3rt::Shape({2, 3}))},
+                                {"b", ConstTensorView(data, DType::kF32, h3rt::Shape({1}))}})
                   .ok());
   Findings findings;
   const auto seq = ImportFixture(store.store, folder, "beta-two", findings);
