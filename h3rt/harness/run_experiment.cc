@@ -4,6 +4,7 @@
 
 #include "h3rt/harness/compile.h"
 #include "h3rt/harness/harness_run.h"
+#include "h3rt/harness/host.h"
 #include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
@@ -26,6 +27,8 @@ absl::Status Build(const Store& store, const Experiment& experiment, const RunRe
 }
 
 bool CanBuildHere(const Store& store, const Experiment& experiment) {
+  // Nothing compiles arms of the host alone: this program holds them.
+  if (IsHostExperiment(experiment)) return false;
   const char* source = !experiment.probes.empty() ? experiment.probes[0].source
                        : experiment.arms.empty() || experiment.arms[0].sources.empty()
                            ? nullptr
