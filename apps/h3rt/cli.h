@@ -57,8 +57,8 @@ absl::Status ParseSize(const std::string& text, int64_t& width, int64_t& height)
 CancelToken& GlobalCancel();
 void InstallSignalHandler();
 
-// Every command of the program that is built: commands.cc for h3rt, commands_lab.cc for the laboratory
-// alone (h3rt_lab_alone), which is what is carried to a machine with a GPU.
+// Every command of the program that is built: commands.cc for h3rt, commands_lab.cc for the
+// laboratory alone (h3rt_lab_alone), which is what is carried to a machine with a GPU.
 void AddCommands(CLI::App& app, Invocation& invocation);
 
 void AddGenerate(CLI::App& app, Invocation& invocation);

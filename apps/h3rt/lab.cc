@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "h3rt/base/utc.h"
 #include "h3rt/harness/compile.h"
 #include "h3rt/lab/validate.h"
 #include "h3rt/ledger/schema.h"
@@ -26,7 +27,14 @@ absl::StatusOr<Outcome> Validate(const LabOptions& options, const Invocation& in
                                  int64_t max_errors) {
   lab::Findings findings(static_cast<size_t>(max_errors));
   findings.SetStrict(strict);
-  H3RT_RETURN_IF_ERROR(lab::Recover(options.store()).status());
+  // A log that cannot be recovered is among the findings, with all the others.
+  const absl::Status recovered = lab::Recover(options.store()).status();
+  if (absl::IsAborted(recovered)) return recovered;
+  if (!options.now.empty() && !ParseUtc(options.now)) {
+    return InvalidArgument({.what = "--now",
+                            .got = options.now,
+                            .wanted = "a time as 2026-08-26T14:03:22.123456789Z"});
+  }
   lab::Validate(options.store(), validate, findings);
   return OutcomeOf(findings, options, invocation, "validate");
 }

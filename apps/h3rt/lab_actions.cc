@@ -139,6 +139,11 @@ struct SetOptions {
 absl::StatusOr<Outcome> Set(const LabOptions& options, const Invocation& invocation,
                             const SetOptions& set) {
   if (!set.invalidate.empty()) {
+    if (!set.status.empty() || !set.text.empty() || !set.patch_file.empty()) {
+      return InvalidArgument({.what = "--invalidate",
+                              .got = "other changes beside it",
+                              .wanted = "--because alone; change the record with another command"});
+    }
     H3RT_ASSIGN_OR_RETURN(
         const int64_t seq,
         lab::InvalidateEvidence(options.store(), set.id, set.invalidate, set.because, options.now));

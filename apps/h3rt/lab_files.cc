@@ -35,10 +35,8 @@ absl::StatusOr<Outcome> ImportSeedPage(const LabOptions& options, const Invocati
   const std::string name = std::filesystem::path(import.file).filename().string();
   lab::Findings findings;
   const lab::SeedPage page = lab::ParseSeedPage(text, name, findings);
-  int64_t printed = 0;
-  for (const auto& [status, count] : page.printed) printed += count;
-  std::string summary = fmt::format("{}: {} rows; the page prints a total of {}", name,
-                                    page.rows.size(), page.printed_total);
+  const std::string summary = fmt::format("{}: {} rows; the page prints a total of {}", name,
+                                          page.rows.size(), page.printed_total);
   if (import.check) return OutcomeOf(findings, options, invocation, summary);
   H3RT_ASSIGN_OR_RETURN(const int64_t seq, lab::ImportSeedPage(options.store(), page, options.now));
   Say(options, invocation, fmt::format("{}\nimported with log entry {}\n", summary, seq));

@@ -1,5 +1,6 @@
-// How an optimisation experiment is declared, beside its kernel: plain structs and function pointers.
-// The laboratory lists them (h3rt/lab/experiment_list.cc, one line each); kernels never include it.
+// How an optimisation experiment is declared, beside its kernel: plain structs and function
+// pointers. The laboratory lists them (h3rt/lab/experiment_list.cc, one line each); kernels never
+// include it.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ struct ExperimentWorkload {
   int64_t calls = 1;  // a denoising step
 };
 
-// What an arm gets: one pointer a tensor, in the order of Experiment::tensors, in device memory (host
-// memory for host arms), and the dims of the workload. Inputs must not be written.
+// What an arm gets: one pointer a tensor, in the order of Experiment::tensors, in device memory
+// (host memory for host arms), and the dims of the workload. Inputs must not be written.
 struct ArmCall {
   std::span<std::byte* const> tensors = {};
   std::span<const int64_t> dims = {};
@@ -49,19 +50,19 @@ using ArmFunction = int (*)(const ArmCall&);
 
 struct ExperimentArm {
   const char* vid = "";
-  ArmFunction run = nullptr;                  // null in a build without device code
-  std::vector<const char*> kernels = {};      // demangled names without template arguments
-  std::vector<const char*> sources = {};      // roots of the closure, relative: .cu files
+  ArmFunction run = nullptr;              // null in a build without device code
+  std::vector<const char*> kernels = {};  // demangled names without template arguments
+  std::vector<const char*> sources = {};  // roots of the closure, relative: .cu files
 };
 
-// A source that is compiled for a target and expected to pass or to be rejected. `control` is a target
-// at which the same source must have the other outcome (or the same, for spills), so that a missing
-// toolkit or a typing mistake cannot pass for a rejection.
+// A source that is compiled for a target and expected to pass or to be rejected. `control` is a
+// target at which the same source must have the other outcome (or the same, for spills), so that a
+// missing toolkit or a typing mistake cannot pass for a rejection.
 struct CompileProbe {
   enum class Outcome { kOk, kRejected };
   const char* vid = "";
-  const char* source = "";   // relative path of a .cu
-  const char* target = "";   // "sm_121a"
+  const char* source = "";  // relative path of a .cu
+  const char* target = "";  // "sm_121a"
   Outcome expected = Outcome::kOk;
   const char* control_target = "";
   Outcome control_expected = Outcome::kOk;
@@ -74,26 +75,26 @@ struct ExperimentCheck {
   enum class Mode { kBitwise, kTolerance };
   const char* against = "";  // an arm's vid, or "reference"
   Mode mode = Mode::kBitwise;
-  double rel_l2_bound = 0;   // kTolerance; derived, see `why`
+  double rel_l2_bound = 0;  // kTolerance; derived, see `why`
   const char* why = "";
 };
 
 struct Experiment {
-  const char* id = "";                       // of the registry
+  const char* id = "";  // of the registry
   std::vector<const char*> dim_names = {};
   std::vector<ExperimentWorkload> workloads = {};
   // Tensors of a workload, in the order of ArmCall::tensors.
   std::vector<ExperimentTensor> (*tensors)(std::span<const int64_t> dims) = nullptr;
-  std::vector<ExperimentArm> arms = {};      // [0] is the baseline, [1] the candidate, others variants
+  std::vector<ExperimentArm> arms = {};  // [0] is the baseline, [1] the candidate, others variants
   // Fills the outputs on the host in float64 or strict order; null where no host reference exists.
   void (*reference)(const ArmCall&) = nullptr;
   std::vector<ExperimentCheck> checks = {};
   // Least bytes that any implementation must move, and operations it must do: the speed of light.
   double (*least_bytes)(std::span<const int64_t> dims) = nullptr;
   double (*least_operations)(std::span<const int64_t> dims) = nullptr;
-  std::vector<const char*> targets = {};     // architectures in scope: "sm_90a", "sm_121a"
-  std::vector<CompileProbe> probes = {};     // experiments of the compiler alone have only these
-  bool uses_async = false;                   // initcheck and synccheck are part of the correct gate
+  std::vector<const char*> targets = {};  // architectures in scope: "sm_90a", "sm_121a"
+  std::vector<CompileProbe> probes = {};  // experiments of the compiler alone have only these
+  bool uses_async = false;                // initcheck and synccheck are part of the correct gate
 };
 
 }  // namespace h3rt

@@ -16,9 +16,7 @@ unsigned BlocksFor(int64_t items) {
   return static_cast<unsigned>(std::clamp<int64_t>((items + kThreads - 1) / kThreads, 1, 1 << 16));
 }
 
-__device__ int64_t FirstItem() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
+__device__ int64_t FirstItem() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 __device__ int64_t Stride() { return static_cast<int64_t>(gridDim.x) * kThreads; }
 
 }  // namespace
@@ -103,8 +101,7 @@ __global__ void lab_spin_kernel(uint64_t nanoseconds) {
   } while (now - begin < nanoseconds);
 }
 
-int LaunchGenerate(const InputStream& input, std::byte* to, int64_t elements,
-                   CUstream_st* stream) {
+int LaunchGenerate(const InputStream& input, std::byte* to, int64_t elements, CUstream_st* stream) {
   if (elements <= 0) return cudaSuccess;
   lab_generate_kernel<<<BlocksFor(elements), kThreads, 0, stream>>>(input, to, elements);
   return cudaGetLastError();
@@ -172,7 +169,8 @@ int AskDeviceFacts(DeviceFacts* facts) {
 
 namespace {
 
-// What a graph holds as a kernel's function is the host's symbol or the driver's handle, by version.
+// What a graph holds as a kernel's function is the host's symbol or the driver's handle, by
+// version.
 cudaError_t NameOf(void* function, const char** name) {
   const cudaError_t error = cudaFuncGetName(name, function);
   if (error == cudaSuccess && *name != nullptr) return cudaSuccess;

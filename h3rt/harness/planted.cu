@@ -1,5 +1,5 @@
-// Kernels that are wrong on purpose, one fault each. A sanitizer that does not find its fault in the
-// same setting proves nothing by finding none elsewhere.
+// Kernels that are wrong on purpose, one fault each. A sanitizer that does not find its fault in
+// the same setting proves nothing by finding none elsewhere.
 #include "h3rt/harness/gpu_device.h"
 
 namespace h3rt::lab {

@@ -54,6 +54,15 @@ void PutVerdict(Doc& verdicts, Doc& verdict) {
   std::sort(verdicts.begin(), verdicts.end(), before);
 }
 
+// A verdict whose evidence is gone is not run again.
+void DropVerdict(Doc& verdicts, const std::string& device_class) {
+  Doc kept = Doc::array();
+  for (const Doc& verdict : verdicts) {
+    if (TextAt(verdict, "class") != device_class) kept.push_back(verdict);
+  }
+  verdicts = kept.empty() ? Doc() : kept;
+}
+
 // Evaluates gates in their order, each seeing the verdicts of the earlier ones. A verdict that is
 // new has `seq`.
 std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view only, int64_t seq) {
@@ -63,7 +72,10 @@ std::vector<GateResult> Evaluate(const Lab& lab, Doc& record, std::string_view o
     const Case judged = lab.CaseOf(record);
     for (const std::string& device_class : DeviceClasses(judged)) {
       GateResult result = EvaluateGate(judged, gate, device_class);
-      if (result.verdict.is_null()) continue;
+      if (result.verdict.is_null()) {
+        DropVerdict(record["gates"][gate], device_class);
+        continue;
+      }
       result.verdict["log_seq"] = seq;
       PutVerdict(record["gates"][gate], result.verdict);
       result.arithmetic.insert(
@@ -212,8 +224,8 @@ absl::StatusOr<GateReport> ApplyGates(const Store& store, std::string_view id,
       for (const Doc& digest : At(result.verdict, "evidence")) {
         evidence.insert(digest.get<std::string>());
       }
-      entry["actions"].push_back(result.arithmetic.front() + ": " +
-                                 TextAt(result.verdict, "reason"));
+      // Words only: the numbers stand in the record and in the evidence.
+      entry["actions"].push_back(result.arithmetic.front());
     }
     entry["evidence"] = evidence;
     return absl::OkStatus();

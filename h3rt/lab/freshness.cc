@@ -82,7 +82,6 @@ absl::StatusOr<std::string> HarnessDigest(const Store& store) {
 
 Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& policy,
                       const Toolchain& toolchain) {
-  const Recompile& recompile = toolchain.recompile;
   const Doc& envelope = evidence.json;
   const Doc& subject = At(envelope, "subject");
   const Doc& baseline = At(subject, "baseline");
@@ -112,13 +111,18 @@ Freshness FreshnessOf(const Store& store, const Evidence& evidence, const Doc& p
     cells["inputs"] = generator == kInputGenerator ? Cell::kSame : Cell::kChanged;
   }
   if (timing) {
-    cells["harness"] = CellOf(DigestOfHarness(LookupIn(store), TextAt(envelope, "target") == "host"),
-                              TextAt(harness, "source_digest"));
+    cells["harness"] =
+        CellOf(DigestOfHarness(LookupIn(store), TextAt(envelope, "target") == "host"),
+               TextAt(harness, "source_digest"));
   }
   cells["policy"] = CellOf(DigestOf(policy), TextAt(harness, "policy_digest"));
   if (baseline.is_object()) cells["baseline"] = SourceCell(store, baseline, missing);
 
-  // Machine code decides where sources or flags moved, and is compiled only then.
+  // Machine code decides where sources or flags moved, and is compiled only then. What ran also ran
+  // the host's part of those sources (grids, pointers, choices), which no kernel's code shows, so
+  // only what the compiler alone made is rescued.
+  const Recompile recompile =
+      (kind == "compile" || kind == "resource") && missing.empty() ? toolchain.recompile : nullptr;
   std::vector<std::string> rescued;
   if (cells["source"] == Cell::kChanged || cells["build"] == Cell::kChanged) {
     cells["binary"] = BinaryCell(envelope, subject, recompile);

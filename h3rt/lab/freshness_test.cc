@@ -132,7 +132,10 @@ TEST_F(Tree, UnchangedTimingIsFresh) {
 }
 
 TEST_F(Tree, ChangedHeaderMakesStaleUnlessTheMachineCodeIsTheSame) {
-  const Evidence evidence = Timing();
+  const Evidence timing = Timing();
+  Evidence evidence = timing;
+  evidence.json["kind"] = "compile";
+  evidence.json["subject"]["baseline"] = nullptr;
   Write("h3rt/k/c.h", "#pragma once\n// a comment\n");
   EXPECT_TRUE(Look(evidence).stale);
   EXPECT_EQ(Look(evidence).cells.at("source"), Cell::kChanged);
@@ -141,6 +144,10 @@ TEST_F(Tree, ChangedHeaderMakesStaleUnlessTheMachineCodeIsTheSame) {
   EXPECT_EQ(rescued.cells.at("binary"), Cell::kSame);
   EXPECT_NE(rescued.reason.find("machine code"), std::string::npos);
   EXPECT_TRUE(Look(evidence, Compiler('b')).stale);
+  // What ran also ran the host's code of those sources, which no kernel's code shows.
+  int calls = 0;
+  EXPECT_TRUE(Look(timing, Compiler('a', &calls)).stale);
+  EXPECT_EQ(calls, 0);
   Evidence unknown = evidence;
   unknown.json["subject"]["kernels"][0]["code_sha256"] = nullptr;
   EXPECT_TRUE(Look(unknown, Compiler('a')).stale);
@@ -165,7 +172,7 @@ TEST_F(Tree, ChangedBaselineMakesThePairStale) {
   Write("h3rt/k/base.cu", "int faster;\n");
   EXPECT_TRUE(Look(evidence).stale);
   EXPECT_EQ(Look(evidence).reason.substr(0, 9), "baseline:");
-  EXPECT_FALSE(Look(evidence, Compiler('a')).stale);
+  EXPECT_TRUE(Look(evidence, Compiler('a')).stale);
 }
 
 TEST_F(Tree, TheTimerMakesTimingsStaleButNotParity) {

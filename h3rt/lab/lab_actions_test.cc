@@ -97,7 +97,8 @@ TEST(ApplyGates, WritesVerdictsThatChangedWithOneEntryAndNothingTwice) {
   EXPECT_EQ(TextAt(verdicts[0], "class"), "sm_90a");
   EXPECT_EQ(IntAt(verdicts[0], "log_seq"), report.log_seq);
   EXPECT_EQ(entry["evidence"], verdicts[0]["evidence"]);
-  EXPECT_TRUE(entry["actions"][0].get<std::string>().starts_with("build on sm_90a: pass: "));
+  // Words only: a number in the log would need a citation.
+  EXPECT_EQ(entry["actions"][0], "build on sm_90a: pass");
   const GateReport again = ApplyGates(t.store, kId, "build", "").value();
   EXPECT_EQ(again.log_seq, -1);
   ASSERT_EQ(again.results.size(), 1u);

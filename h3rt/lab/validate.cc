@@ -54,6 +54,7 @@ class WholeCheck {
       if (!CheckEvidenceForm(evidence, findings_)) continue;
       ValidateEvidence(store_, evidence, policy_, findings_);
       PlanOf(evidence);
+      Replay(evidence);
     }
     freshness_ = FreshnessOfAll(store_, evidence_, policy_, options_.toolchain);
     Manifest();
@@ -157,16 +158,35 @@ class WholeCheck {
     }
   }
 
+  static const Doc& SamplesOf(const Doc& envelope) {
+    static const Doc none;
+    const Doc* const found =
+        FindBy(At(envelope, "blobs"), "name", TextAt(At(envelope, "body"), "samples_blob", "-"));
+    return found == nullptr ? none : *found;
+  }
+
+  // The samples of one run are one result, however often they are packed.
+  void Replay(const Evidence& evidence) {
+    const Doc& samples = SamplesOf(evidence.json);
+    const auto [it, is_new] = sampled_.try_emplace(TextAt(samples, "sha256"), evidence.digest);
+    if (samples.is_null() || is_new) return;
+    findings_.Add("E-PROCESS", evidence.file, 1, "/blobs",
+                  "the samples are those of " + it->second.substr(0, 12));
+  }
+
   void PlanOf(const Evidence& evidence) {
     const Doc& plan = At(evidence.json, "plan");
     if (!plan.is_object() || !log_.fault.empty()) return;
     const LogEntry* entry = EntryAt(IntAt(plan, "log_seq"));
-    if (entry != nullptr && TextAt(entry->json, "kind") == "plan" &&
-        TextAt(entry->json, "hash") == TextAt(plan, "entry_hash")) {
+    if (entry == nullptr || TextAt(entry->json, "kind") != "plan" ||
+        TextAt(entry->json, "hash") != TextAt(plan, "entry_hash")) {
+      findings_.Add("E-EV-REF", evidence.file, 1, "/plan",
+                    "no plan entry of the log has this seq and hash");
       return;
     }
-    findings_.Add("E-EV-REF", evidence.file, 1, "/plan",
-                  "no plan entry of the log has this seq and hash");
+    const std::string why =
+        WhyNotPlanned(evidence.json, At(entry->json, "plan"), TextAt(entry->json, "ts"));
+    if (!why.empty()) findings_.Add("E-EV-REF", evidence.file, 1, "/plan", why);
   }
 
   // Evidence of a record that no longer speaks of the sources as they are, with the dimension.
@@ -280,17 +300,39 @@ class WholeCheck {
     const Case c = CaseOf(record, fresh);
     for (const char* gate : kGates) {
       for (const Doc& stored : At(gates, gate)) {
-        // Under another policy verdicts are evaluated again, and until then they are of that one.
-        if (TextAt(stored, "policy_digest") != policy_digest_) continue;
+        const std::string here = std::string("/gates/") + gate;
+        const std::string device_class = TextAt(stored, "class");
+        if (TextAt(stored, "policy_digest") != policy_digest_) {
+          Add("E-POLICY", record, here,
+              "judged on " + device_class + " under another policy: run `h3rt lab gate " +
+                  record.id() + "`");
+          continue;
+        }
+        if (!Names(IntAt(stored, "log_seq"), record.id())) {
+          Add("E-LOG-COVER", record, here, "the entry it cites does not name the record");
+        }
+        const GateResult now = EvaluateGate(c, gate, device_class);
         const std::string told = TextAt(stored, "verdict");
-        const GateResult now = EvaluateGate(c, gate, TextAt(stored, "class"));
         const std::string found = TextAt(now.verdict, "verdict", "not run");
-        if (told == found) continue;
-        Add("E-STATUS-EVIDENCE", record, std::string("/gates/") + gate,
-            "stored as " + told + " on " + TextAt(stored, "class") + ", the evidence says " +
-                found);
+        if (told != found) {
+          Add("E-STATUS-EVIDENCE", record, here,
+              "stored as " + told + " on " + device_class + ", the evidence says " + found);
+          continue;
+        }
+        for (const char* field : {"evidence", "reason", "workloads"}) {
+          if (At(stored, field) == At(now.verdict, field)) continue;
+          Add("E-STATUS-EVIDENCE", record, here,
+              std::string(field) + " on " + device_class + " is not what the evidence gives");
+        }
       }
     }
+  }
+
+  // Whether an entry of the log names a record.
+  bool Names(int64_t seq, const std::string& id) const {
+    const LogEntry* entry = EntryAt(seq);
+    return !log_.fault.empty() ||
+           (entry != nullptr && FindBy(At(entry->json, "records"), "id", id) != nullptr);
   }
 
   Case CaseOf(const Record& record, const std::map<std::string, Freshness>& freshness) const {
@@ -342,6 +384,7 @@ class WholeCheck {
 
   const Store& store_;
   const ValidateOptions& options_;
+  std::map<std::string, std::string> sampled_;  // samples blob -> evidence
   Findings& findings_;
   Doc policy_;
   std::string policy_digest_;

@@ -28,6 +28,9 @@ bool CheckEvidenceForm(const Evidence& evidence, Findings& findings);
 // The rules of one piece of evidence that has its form, with its blobs.
 void ValidateEvidence(const Store& store, const Evidence& evidence, const Doc& policy,
                       Findings& findings);
+// What evidence does not share with the plan it names, as the log has it (`planned`, written at
+// `planned_at`): experiment, gate, sizes, thresholds, and that the run came after. Empty: nothing.
+std::string WhyNotPlanned(const Doc& envelope, const Doc& planned, const std::string& planned_at);
 // Statistics against samples: E-EV-RECOMPUTE with field, stored and recomputed value.
 void RecomputeEvidence(const Store& store, const Evidence& evidence, Findings& findings);
 void ValidatePolicy(const Doc& policy, Findings& findings);

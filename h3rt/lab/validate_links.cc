@@ -6,6 +6,7 @@
 
 #include "h3rt/base/file.h"
 #include "h3rt/base/hash.h"
+#include "h3rt/lab/experiments.h"
 #include "h3rt/lab/gate.h"
 #include "h3rt/lab/validate.h"
 #include "h3rt/ledger/schema.h"
@@ -270,6 +271,14 @@ class LinkCheck {
       } else if (!vid.empty() && vid != TextAt(it->second.json, "vid")) {
         Add("E-EV-REF", record, here + "/vid",
             digest + " is of the variant " + TextAt(it->second.json, "vid"));
+      }
+      // Gates speak of the candidate alone, so roles cannot be dealt out after the results are in.
+      const Experiment* const experiment = FindExperiment(owner);
+      const bool candidate = experiment == nullptr || experiment->arms.size() < 2 || vid.empty() ||
+                             vid == experiment->arms[1].vid;
+      if (!candidate && TextAt(cited, "role") == "result") {
+        Add("E-EV-REF", record, here + "/role",
+            vid + " is not the candidate: it may only screen or be a control");
       }
     }
     Verdicts(record);

@@ -8,10 +8,10 @@
 #include "h3rt/base/check.h"
 #include "h3rt/harness/cubin.h"
 #include "h3rt/imports/import.h"
-#include "h3rt/ledger/log.h"
-#include "h3rt/ledger/schema.h"
 #include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
+#include "h3rt/ledger/log.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt {
 namespace {

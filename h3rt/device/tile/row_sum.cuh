@@ -1,5 +1,5 @@
-// The sum of one value a thread over a block, in one fixed order: butterflies in each warp, then one
-// over the warps' sums. Addition commutes, so every lane of a butterfly holds the same bits.
+// The sum of one value a thread over a block, in one fixed order: butterflies in each warp, then
+// one over the warps' sums. Addition commutes, so every lane of a butterfly holds the same bits.
 #pragma once
 
 #include "h3rt/device/tile/row_plan.h"

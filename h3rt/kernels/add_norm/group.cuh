@@ -1,5 +1,5 @@
-// What the kernels of this op share: eight elements at a time, and the steps of the arithmetic. Every
-// rounding is written out, so that the compiler can neither fuse nor reorder.
+// What the kernels of this op share: eight elements at a time, and the steps of the arithmetic.
+// Every rounding is written out, so that the compiler can neither fuse nor reorder.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct Group {
   uint32_t pair[4];
 };
 
-// kVector: rows begin on 16 bytes and hold whole groups. kOnce: read once, so it need not stay in the
-// caches that the weights want.
+// kVector: rows begin on 16 bytes and hold whole groups. kOnce: read once, so it need not stay in
+// the caches that the weights want.
 template <bool kVector, bool kOnce>
 __device__ inline Group LoadGroup(const uint16_t* from, int64_t first, int64_t end) {
   Group group;

@@ -29,8 +29,8 @@ int Launch(const Arguments& a, bool resident, CUstream_st* stream) {
       error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     }
     if (error == cudaSuccess) {
-      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-          &blocks, add_norm_fused_kernel<kVector>, threads, 0);
+      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add_norm_fused_kernel<kVector>,
+                                                            threads, 0);
     }
     if (error != cudaSuccess) return error;
     at_most = static_cast<int64_t>(processors) * blocks;
@@ -58,8 +58,8 @@ int LaunchAddNormFused(const uint16_t* x, const uint16_t* r, const uint16_t* w, 
   return Choose({x, r, w, h, y, rows, hidden, eps}, false, stream);
 }
 
-int LaunchAddNormFusedResident(const uint16_t* x, const uint16_t* r, const uint16_t* w,
-                               uint16_t* h, uint16_t* y, int64_t rows, int64_t hidden, float eps,
+int LaunchAddNormFusedResident(const uint16_t* x, const uint16_t* r, const uint16_t* w, uint16_t* h,
+                               uint16_t* y, int64_t rows, int64_t hidden, float eps,
                                CUstream_st* stream) {
   return Choose({x, r, w, h, y, rows, hidden, eps}, true, stream);
 }
