@@ -295,9 +295,6 @@ class WholeCheck {
     if (std::all_of(gates.begin(), gates.end(), [](const Doc& list) { return list.is_null(); })) {
       return;
     }
-    // Whether the evidence carried it, not whether it still does.
-    const std::map<std::string, Freshness> fresh = AsMade(record);
-    const Case c = CaseOf(record, fresh);
     for (const char* gate : kGates) {
       for (const Doc& stored : At(gates, gate)) {
         const std::string here = std::string("/gates/") + gate;
@@ -311,7 +308,8 @@ class WholeCheck {
         if (!Names(IntAt(stored, "log_seq"), record.id())) {
           Add("E-LOG-COVER", record, here, "the entry it cites does not name the record");
         }
-        const GateResult now = EvaluateGate(c, gate, device_class);
+        const std::map<std::string, Freshness> fresh = FreshnessFor(record, stored);
+        const GateResult now = EvaluateGate(CaseOf(record, fresh), gate, device_class);
         const std::string told = TextAt(stored, "verdict");
         const std::string found = TextAt(now.verdict, "verdict", "not run");
         if (told != found) {
@@ -326,6 +324,22 @@ class WholeCheck {
         }
       }
     }
+  }
+
+  // What a verdict cites counts as it was made: whether it carried it, not whether it still does.
+  // What is current and not cited counts too, so that none can be left out.
+  std::map<std::string, Freshness> FreshnessFor(const Record& record, const Doc& verdict) const {
+    std::map<std::string, Freshness> fresh;
+    const Doc& cited_now = At(verdict, "evidence");
+    for (const Doc& cited : At(record.json, "evidence")) {
+      const std::string digest = TextAt(cited, "sha256");
+      const auto current = freshness_.find(digest);
+      const bool named = std::find(cited_now.begin(), cited_now.end(), digest) != cited_now.end();
+      // A rescue by machine code has a reason too; verdicts must not depend on who has a compiler.
+      const bool as_it_was = current != freshness_.end() && current->second.reason.empty();
+      fresh[digest].stale = !named && !as_it_was;
+    }
+    return fresh;
   }
 
   // Whether an entry of the log names a record.
