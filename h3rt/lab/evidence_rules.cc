@@ -10,8 +10,6 @@
 #include <set>
 #include <tuple>
 
-#include "h3rt/base/utc.h"
-#include "h3rt/lab/experiments.h"
 #include "h3rt/lab/scan.h"
 #include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
@@ -59,7 +57,6 @@ class Check {
   }
 
   void Origin();
-  void Declared();
   void Times();
   void Blobs();
   void Compile();
@@ -86,52 +83,6 @@ class Check {
   const Doc& body_;
   Findings& findings_;
 };
-
-// What was measured must be what the experiment declares: another shape, fewer bytes to move,
-// another baseline would let a time or a verdict speak of something else.
-void Check::Declared() {
-  const Experiment* const experiment = FindExperiment(TextAt(envelope_, "experiment"));
-  if (experiment == nullptr || experiment->arms.empty()) return;
-  const auto arm = [&](const std::string& vid) {
-    const auto& arms = experiment->arms;
-    const auto found = std::find_if(arms.begin(), arms.end(),
-                                    [&](const ExperimentArm& one) { return vid == one.vid; });
-    return found == arms.end() ? nullptr : &*found;
-  };
-  const auto subject = [&](const Doc& block, const std::string& vid, const std::string& pointer) {
-    const ExperimentArm* const declared = arm(vid);
-    if (declared == nullptr) return Add("E-EV-REF", pointer, "no arm ", vid, " is declared");
-    AddIf(At(block, "source_paths") != Doc(declared->sources), "E-EV-REF",
-          pointer + "/source_paths", "not the sources of ", vid);
-    Doc kernels = Doc::array();
-    for (const Doc& kernel : At(block, "kernels")) kernels.push_back(At(kernel, "symbol"));
-    AddIf(kernels != Doc(declared->kernels), "E-EV-REF", pointer + "/kernels",
-          "not the kernels of ", vid);
-  };
-  subject(At(envelope_, "subject"), TextAt(envelope_, "vid"), "/subject");
-  const Doc& invocation = At(envelope_, "invocation");
-  AddIf(At(invocation, "exit_code") != 0 || !At(invocation, "signal").is_null(), "E-RULE",
-        "/invocation", "the run did not end well, and only failure evidence may say so");
-  if (TextAt(envelope_, "kind") != "timing_pair") return;
-  subject(At(At(envelope_, "subject"), "baseline"), TextAt(body_, "baseline"), "/subject/baseline");
-  AddIf(TextAt(body_, "baseline") != experiment->arms[0].vid, "E-PAIR-MISMATCH", "/body/baseline",
-        "the baseline is ", experiment->arms[0].vid);
-  const Doc& workload = At(envelope_, "workload");
-  for (const ExperimentWorkload& one : experiment->workloads) {
-    if (TextAt(workload, "id") != one.id) continue;
-    Doc dims = Doc::object();
-    for (size_t i = 0; i < one.dims.size(); ++i) dims[experiment->dim_names[i]] = one.dims[i];
-    AddIf(At(workload, "dims") != dims, "E-EV-REF", "/workload/dims", "declared are ", dims.dump());
-    AddIf(IntAt(body_, "calls") != one.calls, "E-EV-REF", "/body/calls", "declared are ",
-          one.calls);
-    AddIf(IntAt(body_, "bytes") != std::llround(experiment->least_bytes(one.dims)), "E-IMPOSSIBLE",
-          "/body/bytes", "not what the experiment must move");
-    AddIf(IntAt(body_, "operations") != std::llround(experiment->least_operations(one.dims)),
-          "E-IMPOSSIBLE", "/body/operations", "not what the experiment must do");
-    return;
-  }
-  Add("E-EV-REF", "/workload/id", "no workload ", TextAt(workload, "id"), " is declared");
-}
 
 // What a kind is made from. Imported and modelled evidence may be of any kind; it serves no gate.
 void Check::Origin() {
@@ -566,7 +517,8 @@ void CheckEnvelope(const Evidence& evidence, const Doc& policy, Findings& findin
   Check check(evidence, findings);
   const std::string kind = TextAt(evidence.json, "kind");
   check.Origin();
-  if (TextAt(evidence.json, "origin") == "measured" && kind != "failure") check.Declared();
+  if (TextAt(evidence.json, "origin") == "measured" && kind != "failure")
+    CheckDeclared(evidence, findings);
   check.Times();
   check.Blobs();
   if (kind == "compile") check.Compile();
@@ -608,23 +560,6 @@ void RecomputeEvidence(const Store& store, const Evidence& evidence, Findings& f
   if (kind == "timing_pair" || kind == "timing_single") {
     check.RecomputeStatistics(store, kind == "timing_pair");
   }
-}
-
-std::string WhyNotPlanned(const Doc& envelope, const Doc& planned, const std::string& planned_at) {
-  const Doc& plan = At(envelope, "plan");
-  if (TextAt(planned, "experiment") != TextAt(envelope, "experiment")) {
-    return "the plan is of " + TextAt(planned, "experiment");
-  }
-  for (const char* field : {"gate", "min_abs_ns", "min_gain_ppm", "processes", "quads"}) {
-    if (At(plan, field) == At(planned, field)) continue;
-    return std::string(field) + " is " + At(plan, field).dump() + ", planned was " +
-           At(planned, field).dump();
-  }
-  const std::optional<int64_t> written_ns = ParseUtc(planned_at);
-  const int64_t start_us = IntAt(At(envelope, "invocation"), "start_us");
-  if (!written_ns || start_us < *written_ns / 1000)
-    return "the run began before the plan was written";
-  return {};
 }
 
 }  // namespace h3rt::lab

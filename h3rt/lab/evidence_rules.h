@@ -24,4 +24,8 @@ std::string WhyCaseDiffers(const Doc& body, const Doc& parity_case);
 // The kernel (a name without template arguments, say) is among {"symbol","launches"} entries.
 bool SymbolMatches(std::string_view seen, std::string_view wanted);
 
+// Measured evidence against the experiment that this build declares: sources, kernels, baseline,
+// shape, bytes, operations, and that the run ended well.
+void CheckDeclared(const Evidence& evidence, Findings& findings);
+
 }  // namespace h3rt::lab

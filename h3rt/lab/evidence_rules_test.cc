@@ -394,5 +394,47 @@ TEST(RecomputeEvidence, ReadsTheCompilersReportAgain) {
   EXPECT_THAT(CodesOf(missing), ElementsAre("E-EV-RECOMPUTE"));
 }
 
+// The committed pair, spoiled: what it speaks of must be what the experiment and the plan declare.
+TEST(Declared, ATimingOfAnotherProblemOrPlanIsFound) {
+  Findings loading;
+  Evidence pair;
+  for (auto& [digest, evidence] : LoadEvidence({H3RT_SOURCE_DIR}, loading)) {
+    if (TextAt(evidence.json, "kind") == "timing_pair") pair = evidence;
+  }
+  ASSERT_FALSE(pair.json.is_null());
+  const auto code_of = [&](const char* pointer, const Doc& value) {
+    Evidence spoiled = pair;
+    spoiled.json[Doc::json_pointer(pointer)] = value;
+    Findings findings;
+    CheckDeclared(spoiled, findings);
+    return findings.errors() == 0 ? std::string() : findings.Sorted()[0].code;
+  };
+  EXPECT_EQ(code_of("/body/mode", "single"), "");
+  EXPECT_EQ(code_of("/body/bytes", 1), "E-IMPOSSIBLE");
+  EXPECT_EQ(code_of("/body/operations", nullptr), "E-IMPOSSIBLE");
+  EXPECT_EQ(code_of("/body/calls", 1000000), "E-EV-REF");
+  EXPECT_EQ(code_of("/body/baseline", "slowest-ever"), "E-PAIR-MISMATCH");
+  EXPECT_EQ(code_of("/body/baseline", "fused"), "E-PAIR-MISMATCH");
+  EXPECT_EQ(code_of("/workload/dims", {{"hidden", 8}, {"rows", 1}}), "E-EV-REF");
+  EXPECT_EQ(code_of("/workload/id", "huge-999999"), "E-EV-REF");
+  EXPECT_EQ(code_of("/subject/kernels", Doc::array()), "E-EV-REF");
+  EXPECT_EQ(code_of("/invocation/signal", 11), "E-RULE");
+
+  const Doc planned = {{"experiment", TextAt(pair.json, "experiment")},
+                       {"gate", "isolated"},
+                       {"min_abs_ns", At(pair.json["plan"], "min_abs_ns")},
+                       {"min_gain_ppm", At(pair.json["plan"], "min_gain_ppm")},
+                       {"processes", At(pair.json["plan"], "processes")},
+                       {"quads", At(pair.json["plan"], "quads")}};
+  const std::string before = "2026-01-01T00:00:00.000000000Z";
+  EXPECT_EQ(WhyNotPlanned(pair.json, planned, before), "");
+  EXPECT_NE(WhyNotPlanned(pair.json, planned, "2200-01-01T00:00:00.000000000Z"), "");
+  for (const char* field : {"experiment", "gate", "processes", "quads", "min_gain_ppm"}) {
+    Doc other = planned;
+    other[field] = nullptr;
+    EXPECT_NE(WhyNotPlanned(pair.json, other, before), "") << field;
+  }
+}
+
 }  // namespace
 }  // namespace h3rt::lab
