@@ -452,8 +452,24 @@ std::map<std::string, Freshness> FreshnessOfAll(const Store& store,
     if (TextAt(facts, "kind") != "inspection") facts.erase("body");
     facts["workload"] = At(At(item.json, "workload"), "generator");
     const auto [it, is_new] = known.try_emplace(CanonicalText(facts), nullptr);
-    const Freshness fresh = is_new ? FreshnessOf(store, item, policy, toolchain) : *it->second;
+    // What the toolchain's build says costs nothing; compiling waits.
+    const Toolchain here{.recompile = nullptr, .build_digest = toolchain.build_digest};
+    const Freshness fresh = is_new ? FreshnessOf(store, item, policy, here) : *it->second;
     it->second = &out.emplace(digest, fresh).first->second;
+  }
+  if (!toolchain.recompile) return out;
+  // A compiler is asked only about what nothing newer has replaced.
+  const auto place = [](const Doc& envelope) {
+    return TextAt(envelope, "experiment") + " " + TextAt(envelope, "kind") + " " +
+           TextAt(envelope, "vid") + " " + TextAt(envelope, "target");
+  };
+  std::set<std::string> current;
+  for (const auto& [digest, item] : evidence) {
+    if (!out.at(digest).stale) current.insert(place(item.json));
+  }
+  for (const auto& [digest, item] : evidence) {
+    if (!out.at(digest).stale || current.contains(place(item.json))) continue;
+    out[digest] = FreshnessOf(store, item, policy, toolchain);
   }
   return out;
 }
