@@ -8,13 +8,9 @@
 #include <filesystem>
 #include <random>
 
-#include "h3rt/base/env.h"
 #include "h3rt/base/file.h"
-#include "h3rt/base/hash.h"
 #include "h3rt/base/log.h"
-#include "h3rt/base/version.h"
-#include "h3rt/harness/cubin.h"
-#include "h3rt/harness/environment.h"
+#include "h3rt/harness/envelope.h"
 #include "h3rt/harness/gpu.h"
 #include "h3rt/harness/harness_run.h"
 #include "h3rt/harness/host.h"
@@ -37,15 +33,7 @@ constexpr char kMetrics[] =
     "smsp__inst_executed_op_local_ld.sum,smsp__inst_executed_op_local_st.sum,"
     "launch__registers_per_thread,launch__occupancy_limit_registers";
 
-Doc TextOrNull(const std::string& text) { return text.empty() ? Doc() : Doc(text); }
-
 std::string Cut(const std::string& text) { return text.substr(0, kMostLogBytes); }
-
-std::string ThisFile() {
-  std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : path.string();
-}
 
 // A fresh folder for requests and answers, gone at the end.
 class Workspace {
@@ -87,8 +75,7 @@ class Run {
         experiment_(experiment),
         request_(request),
         cancel_(cancel),
-        host_(IsHostExperiment(experiment)),
-        binary_sha256_(Sha256OfFile(ThisFile()).value_or("")) {
+        host_(IsHostExperiment(experiment)) {
     if (host_) target_ = "host";
     // The peak rates of the target; a machine without the repository goes without them.
     Findings ignored;
@@ -172,67 +159,20 @@ class Run {
     return ended;
   }
 
-  Doc Subject(const ExperimentArm& arm) const {
-    const std::vector<std::string> roots(arm.sources.begin(), arm.sources.end());
-    const std::optional<std::string> source = StampedClosure(roots);
-    const BuildStamp& stamp = Stamp();
-    // The machine code that ran, so that a later change of the sources that leaves it alone leaves
-    // the evidence current.
-    const KernelCode code = KernelsOfProgram("/proc/self/exe", target_).value_or(KernelCode());
-    Doc kernels = Doc::array();
-    for (const char* name : arm.kernels) {
-      const auto found = code.find(name);
-      kernels.push_back(
-          {{"symbol", name}, {"code_sha256", found == code.end() ? Doc() : Doc(found->second)}});
-    }
-    return {{"source_digest", source ? Doc(*source) : Doc()},
-            {"source_paths", roots},
-            // The stamp knows the flags of device code only.
-            {"build_digest", source && !host_ ? Doc(BuildDigest(*source, stamp.flags, stamp.toolkit,
-                                                                stamp.host_compiler))
-                                              : Doc()},
-            {"binary_sha256", TextOrNull(binary_sha256_)},
-            {"kernels", kernels}};
-  }
-
   // The envelope of what `first` to `last` did.
   Doc Envelope(const char* kind, const Ended& first, const Ended& last) const {
-    Doc subject = Subject(*candidate_);
-    subject["baseline"] = nullptr;
-    Doc variables = Doc::object();
-    for (const EnvEntry& entry : EnvTable()) {
-      if (const auto value = GetEnv(entry.var)) variables[entry.name] = *value;
-    }
-    const BuildStamp& stamp = Stamp();
-    const Doc signal = last.run.signal == 0 ? Doc() : Doc(last.run.signal);
-    return {
-        {"schema", "lab.evidence/1"},
-        {"kind", kind},
-        {"origin", "measured"},
-        {"word", "executed"},
-        {"experiment", experiment_.id},
-        {"vid", candidate_->vid},
-        {"target", target_.empty() ? request_.target : target_},
-        {"subject", subject},
-        {"workload", nullptr},
-        {"environment", environment_.is_object() ? environment_ : HostEnvironment()},
-        {"invocation",
-         {{"argv", {"h3rt", "lab", "child", CanonicalText(last.request)}},
-          {"start_us", first.run.start_ns / 1000},
-          {"end_us", last.run.end_ns / 1000},
-          {"exit_code", last.run.signal == 0 ? Doc(last.run.exit_code) : Doc()},
-          {"signal", signal},
-          {"peak_rss_bytes", last.run.peak_rss_bytes},
-          {"peak_device_bytes", nullptr},
-          {"variables", variables}}},
-        {"harness",
-         {{"version", kVersion},
-          {"source_digest", TextOrNull(host_ ? stamp.host_harness_digest : stamp.harness_digest)},
-          {"commit", TextOrNull(stamp.commit)},
-          {"dirty_digest", TextOrNull(stamp.dirty_digest)},
-          {"policy_digest", TextOrNull(request_.policy_digest)}}},
-        {"plan", nullptr},
-        {"blobs", Doc::array()}};
+    return EnvelopeOf({.kind = kind,
+                       .experiment = experiment_.id,
+                       .arm = candidate_,
+                       .target = target_.empty() ? request_.target : target_,
+                       .environment = environment_,
+                       .argv = {"h3rt", "lab", "child", CanonicalText(last.request)},
+                       .start_us = first.run.start_ns / 1000,
+                       .end_us = last.run.end_ns / 1000,
+                       .exit_code = last.run.exit_code,
+                       .signal = last.run.signal,
+                       .peak_rss_bytes = last.run.peak_rss_bytes,
+                       .policy_digest = request_.policy_digest});
   }
 
   // A child that crashed, hung, ran out of memory or answered nothing.
@@ -464,7 +404,7 @@ class Run {
     const auto seed = static_cast<uint64_t>(children[0].run.start_ns);
     NewEvidence evidence{Envelope("timing_pair", children.front(), children.back()),
                          {{"samples", packed}}};
-    evidence.envelope["subject"]["baseline"] = Subject(*baseline_);
+    evidence.envelope["subject"]["baseline"] = SubjectOf(*baseline_, target_);
     evidence.envelope["plan"] = request_.plan;
     evidence.envelope["workload"] = WorkloadDoc(workload, digests);
     evidence.envelope["body"] = {
@@ -538,7 +478,6 @@ class Run {
   const RunRequest& request_;
   const CancelToken& cancel_;
   const bool host_;
-  std::string binary_sha256_;
   Doc policy_;
   Workspace workspace_;
   const ExperimentArm* baseline_ = nullptr;
@@ -552,7 +491,7 @@ class Run {
 
 HarnessPrograms ThisProgram() {
   HarnessPrograms programs;
-  programs.child = {ThisFile(), "lab", "child"};
+  programs.child = {PathOfThisProgram(), "lab", "child"};
   programs.sanitizer = FindCudaProgram("compute-sanitizer").value_or("");
   programs.profiler = FindCudaProgram("ncu").value_or("");
   return programs;
