@@ -64,6 +64,7 @@ void AddCommands(CLI::App& app, Invocation& invocation);
 void AddGenerate(CLI::App& app, Invocation& invocation);
 void AddInspect(CLI::App& app, Invocation& invocation);
 void AddParity(CLI::App& app, Invocation& invocation);
+void AddExplain(CLI::App& app, Invocation& invocation);
 void AddDoctor(CLI::App& app, Invocation& invocation);
 void AddMakeModel(CLI::App& app, Invocation& invocation);
 void AddLab(CLI::App& app, Invocation& invocation);

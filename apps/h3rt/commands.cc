@@ -7,6 +7,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddInspect(app, invocation);
   AddParity(app, invocation);
   AddDoctor(app, invocation);
+  AddExplain(app, invocation);
   AddMakeModel(app, invocation);
   AddLab(app, invocation);
 }

@@ -195,6 +195,7 @@ void AddLab(CLI::App& app, Invocation& invocation) {
   AddReaders(*lab, options, invocation);
   AddLabActions(*lab, options, invocation);
   AddLabFiles(*lab, options, invocation);
+  AddLabAttention(*lab, options, invocation);
   for (CLI::App* command : lab->get_subcommands({})) RefuseEmptyValues(*command);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/h3rt/cli.h"
+#include "h3rt/harness/attention_golden.h"
 #include "h3rt/lab/lab.h"
 
 namespace h3rt::cli {
@@ -31,5 +32,9 @@ Json ToJson(const lab::Doc& document);
 void AddLabActions(CLI::App& lab, LabOptions& options, Invocation& invocation);
 // import, log, verify and diff.
 void AddLabFiles(CLI::App& lab, LabOptions& options, Invocation& invocation);
+// attention-golden.
+void AddLabAttention(CLI::App& lab, LabOptions& options, Invocation& invocation);
+// The op's own implementation on the host; null in the laboratory alone, which is built without it.
+lab::HostAttention CpuAttention();
 
 }  // namespace h3rt::cli

@@ -43,8 +43,8 @@ class AttentionDevice {
   virtual ~AttentionDevice() = default;
   // Uploads the inputs of a case, [batch, len, heads, head_dim] dense. Former ones are gone.
   virtual absl::Status Load(const ExactInputs& inputs) = 0;
-  // `problem` holds the shape; pointers and strides are put in here. kResourceExhausted when it
-  // does not fit.
+  // `problem` holds shape and dense strides (GoldenProblem); pointers are put in here.
+  // kResourceExhausted when it does not fit.
   virtual absl::StatusOr<AttentionRun> Run(ExactProblem problem, int64_t repeat,
                                            const CancelToken& cancel) = 0;
   // 2 * quads samples of each of two arms, every part; outputs are checked afterwards.
@@ -53,8 +53,5 @@ class AttentionDevice {
   virtual absl::StatusOr<AttentionCapture> Capture(ExactProblem problem) = 0;
 };
 absl::StatusOr<std::unique_ptr<AttentionDevice>> MakeAttentionDevice();
-
-// Dense NHD strides of the problem's views. Pointers stay as they are.
-void SetDenseStrides(ExactProblem& problem);
 
 }  // namespace h3rt::lab

@@ -168,7 +168,6 @@ class Device final : public AttentionDevice {
  private:
   // Buffers of the problem's outputs, kept from one path to the next where they fit.
   absl::Status Place(ExactProblem& problem) {
-    SetDenseStrides(problem);
     const int64_t rows = problem.batch * problem.q_heads * problem.q_len;
     for (const auto& [slab, bytes] : {std::pair{&o_, rows * problem.head_dim * 2},
                                       {&lse_, rows * 4},

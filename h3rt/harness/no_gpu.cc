@@ -1,4 +1,5 @@
 // What a build without device code says when it is asked for a GPU.
+#include "h3rt/harness/attention_device.h"
 #include "h3rt/harness/gpu.h"
 
 namespace h3rt::lab {
@@ -29,6 +30,7 @@ absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& /*experiment*/, const Experi
                                   bool /*canonical*/) {
   return NoDeviceCode();
 }
+absl::StatusOr<std::unique_ptr<AttentionDevice>> MakeAttentionDevice() { return NoDeviceCode(); }
 absl::Status GpuPlantedFault(std::string_view /*tool*/) { return NoDeviceCode(); }
 
 }  // namespace h3rt::lab

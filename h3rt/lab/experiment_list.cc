@@ -1,5 +1,6 @@
 // Every experiment of this build: kernels, one line each, and those of the compiler alone.
 #include "h3rt/kernels/add_norm/add_norm_experiment.h"
+#include "h3rt/kernels/attention/attention_experiment.h"
 #include "h3rt/lab/experiments.h"
 
 namespace h3rt::lab {
@@ -41,7 +42,9 @@ std::span<const Experiment* const> ExperimentList() {
     auto* const experiments = new std::vector<const Experiment*>{
         &kAddNormExperiment,
         &kAddNormHostExperiment,
+        &kAttentionPreparationExperiment,
     };
+    for (const Experiment& path : kSage2PublicExperiments) experiments->push_back(&path);
     const std::vector<const Experiment*>& probes = CompileProbeExperiments();
     experiments->insert(experiments->end(), probes.begin(), probes.end());
     return experiments;

@@ -1,0 +1,107 @@
+// h3rt lab attention-golden.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "apps/h3rt/lab.h"
+#include "h3rt/harness/attention_golden.h"
+#include "h3rt/imports/import.h"
+
+namespace h3rt::cli {
+namespace {
+
+struct GoldenOptions {
+  lab::GoldenRequest request;
+  std::string bundle;
+};
+
+absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invocation,
+                               GoldenOptions golden) {
+  lab::GoldenRequest& request = golden.request;
+  request.cpu = CpuAttention();
+  request.evidence = !golden.bundle.empty();
+  if (request.evidence && request.impl != "sage2_public") {
+    return InvalidArgument({.what = "--bundle",
+                            .got = "--impl " + request.impl,
+                            .wanted = "sage2_public: what the host gives is compared by value"});
+  }
+  // A machine without the laboratory's files goes without the policy.
+  lab::Findings ignored;
+  if (const auto policy = lab::LoadPolicy(options.store(), ignored)) {
+    request.policy_digest = lab::DigestOf(*policy);
+  }
+  const auto on_row = [&](const lab::GoldenRow& row) {
+    Say(options, invocation, row.Text() + "\n");
+    std::fflush(stdout);
+  };
+  H3RT_ASSIGN_OR_RETURN(const lab::GoldenReport report,
+                        lab::RunAttentionGolden(request, GlobalCancel(), on_row));
+  Say(options, invocation,
+      fmt::format("{} compared, {} failed, {} skipped\n", report.compared(), report.failed(),
+                  static_cast<int64_t>(report.rows.size()) - report.compared()));
+  Outcome outcome{.json = report.ToJson()};
+  if (!golden.bundle.empty()) {
+    H3RT_RETURN_IF_ERROR(lab::WriteBundle(golden.bundle, report.evidence));
+    Say(options, invocation,
+        fmt::format("{} pieces of evidence in {}\n", report.evidence.size(), golden.bundle));
+    outcome.json["bundle"] = golden.bundle;
+    outcome.json["evidence"] = report.evidence.size();
+  }
+  if (report.failed() > 0) {
+    outcome.code = ExitCode::kAnswerIsNo;
+  } else if (report.compared() == 0) {
+    std::fprintf(stderr, "h3rt: nothing was compared\n");
+    outcome.code = ExitCode::kNothingCompared;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+void AddLabAttention(CLI::App& lab, LabOptions& options, Invocation& invocation) {
+  auto golden = std::make_shared<GoldenOptions>();
+  golden->request.experiment = "vortex-exact-sage2-public";
+  lab::GoldenRequest& request = golden->request;
+  CLI::App* command = AddLabCommand(lab, "attention-golden",
+                                    "Compare attention with recorded cases of the public library",
+                                    options, invocation);
+  command->add_option("index", request.index, "An index of golden cases, index.json")->required();
+  command
+      ->add_option("--impl", request.impl,
+                   "sage2_public on the GPU, by bytes; oracle, cpu, ref on the host, by value")
+      ->capture_default_str();
+  command->add_option("--case", request.case_name, "Only this case");
+  command->add_option("--path", request.path, "Only this path: a16, a32, a1, b");
+  command->add_option("--granularity", request.granularity, "Only per_warp or per_thread");
+  command
+      ->add_option("--repeat", request.repeat,
+                   "Launches whose outputs must agree; default: 1000, or 20 for large cases")
+      ->check(CLI::Range(int64_t{0}, int64_t{1000000}));
+  command
+      ->add_option("--time", request.time,
+                   "Also time preparation, attention, LSE and all of it, so many samples of each "
+                   "of two equal arms")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+  command->add_flag("--checkpoints", request.checkpoints,
+                    "Also compare every checkpoint of small cases with the oracle");
+  command->add_option("--bundle", golden->bundle,
+                      "Write evidence of what was compared and timed (`lab import bundle`)");
+  command
+      ->add_option("--experiment", request.experiment,
+                   "The records that the evidence is of: this and -a16, -a32, -a1, -b")
+      ->capture_default_str();
+  command->footer(
+      "Makes the inputs again, runs the implementation and compares SHA-256 of the output, whole "
+      "and\n"
+      "per head, of the prepared tensors and of the logarithms with the index; tensors beside it "
+      "say\n"
+      "where bytes differ. The corrected lse may differ by one unit of its correction. Exit 1 when "
+      "a row\n"
+      "fails, 4 without a GPU, 7 when the inputs come out otherwise, 10 when nothing was "
+      "compared.");
+  command->callback([=, &options, &invocation] {
+    invocation.run = [=, &options, &invocation] { return Golden(options, invocation, *golden); };
+  });
+}
+
+}  // namespace h3rt::cli
