@@ -340,7 +340,7 @@ std::string GoldenRow::Text() const {
                                                   : "FAIL",
                                  case_name, key);
   if (!skipped.empty()) return text + " " + skipped;
-  if (launches > 0) {
+  if (by_bytes) {
     text += fmt::format(" o {} lse_raw {} lse {} prepared {} repeat {}/{}",
                         o_equal ? "equal" : "DIFFERS", lse_raw_equal ? "equal" : "DIFFERS",
                         lse_equal ? "equal" : "by value", prepared_compared, launches,
@@ -363,6 +363,7 @@ Json GoldenRow::ToJson() const {
           {"skipped", skipped.empty() ? Json() : Json(skipped)},
           {"faults", faults},
           {"notes", notes},
+          {"by_bytes", by_bytes},
           {"o_equal", o_equal},
           {"heads_that_differ", heads_that_differ},
           {"lse_raw_equal", lse_raw_equal},

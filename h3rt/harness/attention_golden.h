@@ -44,6 +44,7 @@ struct GoldenRow {
   std::string skipped = {};  // why, when nothing was compared
   std::vector<std::string> faults = {};
   std::vector<std::string> notes = {};
+  bool by_bytes = false;  // the fields below up to lse_equal were compared
   bool o_equal = false;
   std::vector<int64_t> heads_that_differ = {};
   bool lse_raw_equal = false;

@@ -119,6 +119,7 @@ void ComparePrepared(const GoldenCase& golden, const ExactProblem& problem,
 }
 
 void CompareGolden(const GoldenComparison& c, GoldenRow& row, Doc& cases) {
+  row.by_bytes = true;
   CompareOutput(c, row, cases);
   CompareLogarithms(c, row, cases);
   const ExactPrepared prepared =

@@ -7,7 +7,8 @@ namespace h3rt::cli_test {
 namespace {
 
 TEST(Docs, EveryCommandsPageIsItsHelpText) {
-  for (const std::string command : {"generate", "inspect", "parity", "doctor", "make-model"}) {
+  for (const std::string command :
+       {"generate", "inspect", "parity", "doctor", "make-model", "explain"}) {
     const std::string page = ReadAll(H3RT_SOURCE_DIR "/docs/" + command + ".md");
     const ProgramRun help = RunProgram({command, "--help"});
     ASSERT_EQ(help.exit_code, 0);
@@ -37,6 +38,7 @@ TEST(Docs, TheLaboratorysPageIsItsHelpTexts) {
                                                           {"lab", "log", "repair"},
                                                           {"lab", "report"},
                                                           {"lab", "diff"},
+                                                          {"lab", "attention-golden"},
                                                           {"lab", "schema"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
@@ -48,10 +50,17 @@ TEST(Docs, TheLaboratorysPageIsItsHelpTexts) {
   }
 }
 
+TEST(Docs, EveryExplanationIsOnItsPage) {
+  const std::string page = ReadAll(H3RT_SOURCE_DIR "/docs/explain.md");
+  const ProgramRun help = RunProgram({"explain", "attention", "--help"});
+  ASSERT_EQ(help.exit_code, 0) << help.err;
+  EXPECT_NE(page.find("```\n" + help.out + "```\n"), std::string::npos);
+}
+
 TEST(Docs, TheReadmeNamesEveryPage) {
   const std::string readme = ReadAll(H3RT_SOURCE_DIR "/README.md");
   for (const std::string command :
-       {"generate", "inspect", "parity", "doctor", "make-model", "lab"}) {
+       {"generate", "inspect", "parity", "doctor", "make-model", "explain", "lab"}) {
     EXPECT_NE(readme.find("docs/" + command + ".md"), std::string::npos) << command;
   }
 }
