@@ -125,10 +125,7 @@ inline void Scatter(const std::vector<uint16_t>& dense, int64_t batch, int64_t l
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t row = 0; row < len; ++row) {
       for (int64_t h = 0; h < heads; ++h) {
-        int64_t at = 0;  // strides of extents below 2 may be anything
-        if (batch > 1) at += b * view.batch_stride;
-        if (len > 1) at += row * view.row_stride;
-        if (heads > 1) at += h * view.head_stride;
+        const int64_t at = b * view.batch_stride + row * view.row_stride + h * view.head_stride;
         for (int64_t c = 0; c < dim; ++c) to[at + c] = dense[from++];
       }
     }
@@ -265,10 +262,8 @@ inline std::vector<uint16_t> OutputOf(const ExactHostCall& call,
   for (int64_t b = 0; b < p.batch; ++b) {
     for (int64_t row = 0; row < p.q_len; ++row) {
       for (int64_t h = 0; h < p.q_heads; ++h) {
-        int64_t at = call.o_at;
-        if (p.batch > 1) at += b * p.o.batch_stride;
-        if (p.q_len > 1) at += row * p.o.row_stride;
-        if (p.q_heads > 1) at += h * p.o.head_stride;
+        const int64_t at =
+            call.o_at + b * p.o.batch_stride + row * p.o.row_stride + h * p.o.head_stride;
         dense.insert(dense.end(), outputs.begin() + at, outputs.begin() + at + p.head_dim);
       }
     }
