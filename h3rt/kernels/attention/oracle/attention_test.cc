@@ -315,7 +315,8 @@ TEST(OracleAttentionTest, GroupedQueriesEqualRepeatedKeys) {
 TEST(OracleAttentionTest, PaddedHeadDimensionWritesOnlyItsOwnChannels) {
   ExactInputSpec spec = Spec(20, 70, 40);
   Call narrow(spec, ExactPath::kA32, ExactGranularity::kPerWarp);
-  std::vector<uint16_t> o(20 * 50, 0xabcdu);  // rows of 50, of which 40 are written
+  // Rows of 50, of which 40 are written, and some room behind.
+  std::vector<uint16_t> o(20 * 50 + 64, 0xabcdu);
   narrow.problem.o = {o.data(), 20 * 50, 50, 40};
   narrow.Run();
   ExactInputs inputs;
@@ -332,7 +333,8 @@ TEST(OracleAttentionTest, PaddedHeadDimensionWritesOnlyItsOwnChannels) {
   EXPECT_EQ(narrow.problem.sm_scale, static_cast<float>(1 / std::sqrt(40.0)));
   padded.Run();
   for (size_t i = 0; i < o.size(); ++i) {
-    const uint16_t wanted = i % 50 < 40 ? padded.o[i / 50 * 64 + i % 50] : uint16_t{0xabcdu};
+    const uint16_t wanted =
+        i < 20 * 50 && i % 50 < 40 ? padded.o[i / 50 * 64 + i % 50] : uint16_t{0xabcdu};
     ASSERT_EQ(o[i], wanted) << i;
   }
 }
@@ -350,6 +352,28 @@ TEST(OracleAttentionTest, CausalIsTopLeftWhateverTheLengths) {
     Call tall(Spec(9, 4, 64), path, ExactGranularity::kPerWarp, true);
     tall.Run();
     for (int64_t i = 0; i < 4 * 9; ++i) EXPECT_EQ(ToBits(tall.at.p[i]) == 0, i % 4 > i / 4);
+  }
+}
+
+TEST(OracleAttentionTest, ARowBelowTheMaskKeepsTheFourOnes) {
+  const ExactInputSpec spec = Spec(2, 5, 64);
+  ExactInputs inputs = MakeExactInputs(spec);
+  std::fill(inputs.q.begin(), inputs.q.end(), FloatToBf16(1024.0f));
+  std::fill(inputs.k.begin(), inputs.k.end(), FloatToBf16(-1024.0f));
+  for (const ExactPath path : kPaths) {
+    Call call(spec, inputs, path, ExactGranularity::kPerWarp);
+    call.problem.smooth_k = false;
+    call.problem.sm_scale = 2.0f;  // every scaled score is near -1.9e8
+    call.Run();
+    for (size_t row = 0; row < 2; ++row) {
+      EXPECT_EQ(ToBits(call.at.m[row]), 0xca989680u);
+      EXPECT_EQ(call.at.a[row], 1.0f);
+      for (size_t i = 0; i < 5; ++i) EXPECT_EQ(ToBits(call.at.p[row * 5 + i]), 0u);
+      EXPECT_EQ(call.at.d[row], 4.0f);
+      EXPECT_EQ(call.at.lse2[row], -4999998.0f);
+    }
+    EXPECT_EQ(call.o, std::vector<uint16_t>(2 * 64, 0));
+    EXPECT_EQ(call.lse, call.lse_raw) << "nothing was subtracted from K";
   }
 }
 
