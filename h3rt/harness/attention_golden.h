@@ -21,20 +21,20 @@ namespace h3rt::lab {
 using HostAttention = std::function<absl::Status(const ExactProblem& problem, ThreadPool& pool)>;
 
 struct GoldenRequest {
-  std::string index;  // path of the file
+  std::string index = {};  // path of the file
   // "sage2_public" on the GPU; "oracle", "ref" (float64) and, where `cpu` is set, "cpu" on the
   // host.
   std::string impl = "sage2_public";
   HostAttention cpu = nullptr;
-  std::string case_name;    // empty: every case
-  std::string path;         // "a16", "a32", "a1", "b" or as in the index; empty: all
-  std::string granularity;  // "per_warp", "per_thread"; empty: both
-  int64_t repeat = -1;      // launches that must agree; -1: 1000, or 20 for large cases
-  int64_t time = 0;         // samples an arm of each part; 0: nothing is timed
+  std::string case_name = {};    // empty: every case
+  std::string path = {};         // "a16", "a32", "a1", "b" or as in the index; empty: all
+  std::string granularity = {};  // "per_warp", "per_thread"; empty: both
+  int64_t repeat = -1;           // launches that must agree; -1: 1000, or 20 for large cases
+  int64_t time = 0;              // samples an arm of each part; 0: nothing is timed
   bool checkpoints = false;
-  bool evidence = false;   // compose evidence for the experiments PREFIX-PATH
-  std::string experiment;  // the prefix
-  std::string policy_digest;
+  bool evidence = false;        // compose evidence for the experiments PREFIX-PATH
+  std::string experiment = {};  // the prefix
+  std::string policy_digest = {};
 };
 
 // One case of one path and granularity.
