@@ -94,7 +94,10 @@ TEST_F(GoldenTest, TheRecordedTensorsPass) {
 
 TEST_F(GoldenTest, HeadsAndPaddingAreInTheLibrarysLayout) {
   Load("d64_200", ExactPath::kB, ExactGranularity::kPerWarp);
-  EXPECT_THAT(Compare().faults, IsEmpty());
+  // A correctly rounded reciprocal is not a GPU's: two codes of V.
+  const GoldenRow before = Compare();
+  EXPECT_THAT(before.faults, ElementsAre(HasSubstr("v_fp8 differs, 2 of 32768 bytes")));
+  EXPECT_TRUE(before.o_equal && before.lse_raw_equal && before.heads_that_differ.empty());
   // One bit in head 1 of 2, row 3.
   run_.o[(3 * 2 + 1) * 64 + 5] ^= 1;
   run_.o_again = run_.o;

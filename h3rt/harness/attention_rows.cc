@@ -105,7 +105,14 @@ void ComparePrepared(const GoldenCase& golden, const ExactProblem& problem,
     const auto bytes = PreparedBytes(problem, prepared, tensor);
     ++row.prepared_compared;
     if (bytes.ok() && Sha256Hex(*bytes) == wanted) return;
-    (exact ? row.faults : row.notes).push_back("prepared " + key + " differs");
+    std::string text = "prepared " + key + " differs";
+    const std::vector<std::byte> library = fixtures.Read(golden.name, key);
+    if (bytes.ok() && library.size() == bytes->size()) {
+      size_t differing = 0;
+      for (size_t i = 0; i < library.size(); ++i) differing += library[i] != (*bytes)[i] ? 1 : 0;
+      text += fmt::format(", {} of {} bytes", differing, library.size());
+    }
+    (exact ? row.faults : row.notes).push_back(text);
   };
   if (problem.smooth_k) compare("k_mean", "k_mean", golden.k_mean_sha256);
   for (const auto& [key, tensor] : PreparedKeys(problem)) {
