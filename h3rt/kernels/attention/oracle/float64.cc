@@ -15,8 +15,11 @@
 namespace h3rt {
 namespace {
 
-constexpr int64_t kRows = 4;   // queries that share one pass over K and V
-constexpr int64_t kKeys = 64;  // keys of one transposed tile of K
+// Sums of kRows queries by kWide keys or channels stay in registers.
+constexpr int64_t kRows = 4;
+constexpr int64_t kWide = 4;
+constexpr int64_t kKeys = kWide;    // keys of one transposed tile of K
+constexpr int64_t kKeyBlock = 128;  // keys whose V stays in a near cache
 
 void Widen(const ExactProblem& p, const ExactInput& in, int64_t b, int64_t row, int64_t h,
            int64_t step, double* to) {
@@ -34,36 +37,60 @@ void Widen(const ExactProblem& p, const ExactInput& in, int64_t b, int64_t row, 
 // through memory; keys that fill the last tile are zeros and not looked at.
 struct Keys {
   std::vector<double> k;  // [tiles, head_dim, kKeys]
-  std::vector<double> v;  // [k_len, head_dim]
+  std::vector<double> v;  // [k_len, padded head_dim]
 };
 
 Keys LoadKeys(const ExactProblem& p, int64_t b, int64_t h) {
   Keys keys;
   const int64_t tiles = exact::CeilDiv(p.k_len, kKeys);
   keys.k.assign(static_cast<size_t>(tiles * p.head_dim * kKeys), 0.0);
-  keys.v.resize(static_cast<size_t>(p.k_len * p.head_dim));
+  keys.v.assign(static_cast<size_t>(p.k_len * p.padded_dim()), 0.0);
   for (int64_t key = 0; key < p.k_len; ++key) {
     double* const tile = keys.k.data() + key / kKeys * p.head_dim * kKeys;
     Widen(p, p.k, b, key, h, kKeys, tile + key % kKeys);
-    Widen(p, p.v, b, key, h, 1, keys.v.data() + key * p.head_dim);
+    Widen(p, p.v, b, key, h, 1, keys.v.data() + key * p.padded_dim());
   }
   return keys;
 }
 
-// scores[r][key] for keys below `seen`, rounded up to whole tiles.
-void Scores(const ExactProblem& p, const Keys& keys, const double* q, int64_t rows, int64_t seen,
-            int64_t width, double* scores) {
+// sums[r][j] += left[r * row_step + i] * right[i * width + j], for i in ascending order.
+void AddProducts(const double* left, int64_t row_step, const double* right, int64_t width,
+                 int64_t n, double (&sums)[kRows][kWide]) {
+  double local[kRows][kWide];
+  std::copy(&sums[0][0], &sums[0][0] + kRows * kWide, &local[0][0]);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      const double factor = left[r * row_step + i];
+      for (int64_t j = 0; j < kWide; ++j) local[r][j] += factor * right[i * width + j];
+    }
+  }
+  std::copy(&local[0][0], &local[0][0] + kRows * kWide, &sums[0][0]);
+}
+
+// scores[r][key] of kRows rows, for keys below `seen` and those that fill its last tile.
+void Scores(const ExactProblem& p, const Keys& keys, const double* q, int64_t seen, int64_t width,
+            double* scores) {
   for (int64_t tile = 0; tile * kKeys < seen; ++tile) {
-    const double* const k = keys.k.data() + tile * p.head_dim * kKeys;
-    for (int64_t r = 0; r < rows; ++r) {
-      double sums[kKeys] = {};
-      for (int64_t c = 0; c < p.head_dim; ++c) {
-        const double factor = q[r * p.head_dim + c];
-        const double* const column = k + c * kKeys;
-        for (int64_t j = 0; j < kKeys; ++j) sums[j] += factor * column[j];
+    double sums[kRows][kWide] = {};
+    AddProducts(q, p.head_dim, keys.k.data() + tile * p.head_dim * kKeys, kKeys, p.head_dim, sums);
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t j = 0; j < kKeys; ++j) {
+        scores[r * width + tile * kKeys + j] = sums[r][j] * static_cast<double>(p.sm_scale);
       }
-      double* const to = scores + r * width + tile * kKeys;
-      for (int64_t j = 0; j < kKeys; ++j) to[j] = sums[j] * static_cast<double>(p.sm_scale);
+    }
+  }
+}
+
+// out[r][channel] += weights[r][key] * v[key][channel], of kRows rows; dim is a multiple of kWide.
+void AddValues(const Keys& keys, const double* weights, int64_t width, int64_t seen, int64_t dim,
+               double* out) {
+  for (int64_t key = 0; key < seen; key += kKeyBlock) {
+    const int64_t n = std::min(kKeyBlock, seen - key);
+    for (int64_t c = 0; c < dim; c += kWide) {
+      double sums[kRows][kWide];
+      for (int64_t r = 0; r < kRows; ++r) std::copy_n(out + r * dim + c, kWide, sums[r]);
+      AddProducts(weights + key, width, keys.v.data() + key * dim + c, dim, n, sums);
+      for (int64_t r = 0; r < kRows; ++r) std::copy_n(sums[r], kWide, out + r * dim + c);
     }
   }
 }
@@ -75,10 +102,10 @@ void Attend(const ExactProblem& p, const Keys& keys, int64_t b, int64_t h, int64
   const int64_t dim = p.head_dim;
   const int64_t seen = p.causal ? std::min(p.k_len, end) : p.k_len;
   const int64_t width = exact::RoundUp(seen, kKeys);
-  std::vector<double> q(static_cast<size_t>(rows * dim));
+  std::vector<double> q(static_cast<size_t>(kRows * dim));  // rows beyond `rows`: zeros
   for (int64_t r = 0; r < rows; ++r) Widen(p, p.q, b, begin + r, h, 1, q.data() + r * dim);
-  std::vector<double> scores(static_cast<size_t>(rows * width));
-  Scores(p, keys, q.data(), rows, seen, width, scores.data());
+  std::vector<double> scores(static_cast<size_t>(kRows * width));
+  Scores(p, keys, q.data(), seen, width, scores.data());
 
   std::vector<double> total(static_cast<size_t>(rows), 0.0);
   for (int64_t r = 0; r < rows; ++r) {
@@ -94,20 +121,14 @@ void Attend(const ExactProblem& p, const Keys& keys, int64_t b, int64_t h, int64
     }
   }
   if (o == nullptr) return;
-  std::vector<double> out(static_cast<size_t>(rows * dim), 0.0);
-  for (int64_t key = 0; key < seen; ++key) {
-    const double* const v = keys.v.data() + key * dim;
-    for (int64_t r = 0; r < rows; ++r) {
-      const double weight = scores[static_cast<size_t>(r * width + key)];
-      double* const to = out.data() + r * dim;
-      for (int64_t c = 0; c < dim; ++c) to[c] += weight * v[c];
-    }
-  }
+  const int64_t padded = p.padded_dim();
+  std::vector<double> out(static_cast<size_t>(kRows * padded), 0.0);
+  AddValues(keys, scores.data(), width, seen, padded, out.data());
   for (int64_t r = 0; r < rows; ++r) {
     double* const to = o + ((b * p.q_len + begin + r) * p.q_heads + h) * dim;
     const double sum = total[static_cast<size_t>(r)];
     for (int64_t c = 0; c < dim; ++c) {
-      to[c] = p.k_len == 0 ? 0.0 : out[static_cast<size_t>(r * dim + c)] / sum;
+      to[c] = p.k_len == 0 ? 0.0 : out[static_cast<size_t>(r * padded + c)] / sum;
     }
   }
 }
