@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "apps/h3rt/lab.h"
+#include "h3rt/harness/attention_corner.h"
 #include "h3rt/harness/attention_golden.h"
 #include "h3rt/imports/import.h"
 
@@ -13,11 +14,44 @@ namespace {
 struct GoldenOptions {
   lab::GoldenRequest request;
   std::string bundle;
+  bool corner = false;
+  bool large = false;
 };
+
+absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& invocation,
+                                const GoldenOptions& golden) {
+  const lab::CornerRequest request{golden.request.case_name, golden.request.path, golden.large};
+  const auto on_row = [&](const lab::CornerRow& row) {
+    Say(options, invocation, row.Text() + "\n");
+  };
+  H3RT_ASSIGN_OR_RETURN(const std::vector<lab::CornerRow> rows,
+                        lab::RunAttentionCorners(request, GlobalCancel(), on_row));
+  Outcome outcome{.json = {{"compared", rows.size()}, {"rows", Json::array()}}};
+  int64_t failed = 0;
+  for (const lab::CornerRow& row : rows) {
+    failed += row.faults.empty() ? 0 : 1;
+    outcome.json["rows"].push_back({{"case", row.name}, {"key", row.key}, {"faults", row.faults}});
+  }
+  outcome.json["failed"] = failed;
+  Say(options, invocation, fmt::format("{} compared, {} failed\n", rows.size(), failed));
+  if (failed > 0) outcome.code = ExitCode::kAnswerIsNo;
+  return outcome;
+}
 
 absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invocation,
                                GoldenOptions golden) {
   lab::GoldenRequest& request = golden.request;
+  if (golden.corner || golden.large) {
+    if (!request.index.empty() || !golden.bundle.empty()) {
+      return InvalidArgument({.what = "--corner and --large",
+                              .got = "an index or --bundle beside them",
+                              .wanted = "--case and --path alone"});
+    }
+    return Corners(options, invocation, golden);
+  }
+  if (request.index.empty()) {
+    return InvalidArgument({.what = "index", .got = "none", .wanted = "a file, or --corner"});
+  }
   request.cpu = CpuAttention();
   request.evidence = !golden.bundle.empty();
   if (request.evidence && request.impl != "sage2_public") {
@@ -65,7 +99,7 @@ void AddLabAttention(CLI::App& lab, LabOptions& options, Invocation& invocation)
   CLI::App* command = AddLabCommand(lab, "attention-golden",
                                     "Compare attention with recorded cases of the public library",
                                     options, invocation);
-  command->add_option("index", request.index, "An index of golden cases, index.json")->required();
+  command->add_option("index", request.index, "An index of golden cases, index.json");
   command
       ->add_option("--impl", request.impl,
                    "sage2_public on the GPU, by bytes; oracle, cpu, ref on the host, by value")
@@ -84,6 +118,11 @@ void AddLabAttention(CLI::App& lab, LabOptions& options, Invocation& invocation)
       ->check(CLI::Range(int64_t{1}, int64_t{100000}));
   command->add_flag("--checkpoints", request.checkpoints,
                     "Also compare every checkpoint of small cases with the oracle");
+  command->add_flag("--corner", golden->corner,
+                    "Instead of an index, the table of strides, lengths and bad input, with the "
+                    "oracle as judge");
+  command->add_flag("--large", golden->large,
+                    "Instead of an index, problems whose offsets pass 2^31 and 2^32 elements");
   command->add_option("--bundle", golden->bundle,
                       "Write evidence of what was compared and timed (`lab import bundle`)");
   command

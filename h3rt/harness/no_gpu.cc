@@ -1,4 +1,5 @@
 // What a build without device code says when it is asked for a GPU.
+#include "h3rt/harness/attention_corner.h"
 #include "h3rt/harness/attention_device.h"
 #include "h3rt/harness/gpu.h"
 
@@ -31,6 +32,13 @@ absl::StatusOr<Doc> GpuLaunchOnce(const Experiment& /*experiment*/, const Experi
   return NoDeviceCode();
 }
 absl::StatusOr<std::unique_ptr<AttentionDevice>> MakeAttentionDevice() { return NoDeviceCode(); }
+absl::StatusOr<PlacedRun> RunPlaced(const ExactHostCall& /*call*/, bool /*capture*/) {
+  return NoDeviceCode();
+}
+absl::StatusOr<std::string> RunLarge(const LargeCase& /*large*/, ExactPath /*path*/,
+                                     ExactGranularity /*granularity*/) {
+  return NoDeviceCode();
+}
 absl::Status GpuPlantedFault(std::string_view /*tool*/) { return NoDeviceCode(); }
 
 }  // namespace h3rt::lab
