@@ -271,11 +271,13 @@ inline std::vector<uint16_t> OutputOf(const ExactHostCall& call,
   return dense;
 }
 
-// The whole table. Small shapes: all of it runs on the host in seconds.
-inline std::vector<ExactCase> ExactCases() {
-  std::vector<ExactCase> cases;
-  const auto spec = [](int64_t q_len, int64_t k_len, int64_t q_heads = 1, int64_t k_heads = 1,
-                       int64_t dim = 64) {
+namespace exact_cases {
+
+// Collects cases by their names and extents.
+class Table {
+ public:
+  static ExactInputSpec Spec(int64_t q_len, int64_t k_len, int64_t q_heads = 1, int64_t k_heads = 1,
+                             int64_t dim = 64) {
     ExactInputSpec s;
     s.q_len = q_len;
     s.k_len = k_len;
@@ -284,20 +286,24 @@ inline std::vector<ExactCase> ExactCases() {
     s.head_dim = dim;
     s.seed = 1000 + static_cast<uint64_t>(q_len * 7 + k_len * 3 + dim);
     return s;
-  };
-  const auto add = [&](std::string name, const ExactInputSpec& s) -> ExactCase& {
-    cases.push_back({.name = std::move(name), .inputs = s});
-    return cases.back();
-  };
-  for (const int64_t n : {1, 2, 14, 63, 64, 65, 127, 128, 129, 191, 193, 1000}) {
-    add("T1.both_" + std::to_string(n), spec(n, n));
-    add("T1.kv_" + std::to_string(n), spec(70, n, 1, 1, 128));
-    add("T1.causal_" + std::to_string(n), spec(n, n)).causal = true;
-    add("T1.causal_q_" + std::to_string(n), spec(n, 200)).causal = true;
   }
-  add("T1.both_4097", spec(4097, 4097));
+  ExactCase& Add(std::string name, const ExactInputSpec& spec) {
+    cases.push_back({.name = std::move(name), .inputs = spec});
+    return cases.back();
+  }
+  std::vector<ExactCase> cases;
+};
+
+inline void AddValueCases(Table& table) {
+  for (const int64_t n : {1, 2, 14, 63, 64, 65, 127, 128, 129, 191, 193, 1000}) {
+    table.Add("T1.both_" + std::to_string(n), Table::Spec(n, n));
+    table.Add("T1.kv_" + std::to_string(n), Table::Spec(70, n, 1, 1, 128));
+    table.Add("T1.causal_" + std::to_string(n), Table::Spec(n, n)).causal = true;
+    table.Add("T1.causal_q_" + std::to_string(n), Table::Spec(n, 200)).causal = true;
+  }
+  table.Add("T1.both_4097", Table::Spec(4097, 4097));
   for (int64_t rest = 0; rest < 128; ++rest) {
-    add("T2.kv_128_" + std::to_string(rest), spec(65, 128 + rest, 1, 1, 128));
+    table.Add("T2.kv_128_" + std::to_string(rest), Table::Spec(65, 128 + rest, 1, 1, 128));
   }
   const std::pair<ExactLayout, const char*> layouts[] = {
       {ExactLayout::kHnd, "hnd"},
@@ -307,12 +313,12 @@ inline std::vector<ExactCase> ExactCases() {
       {ExactLayout::kOddUnused, "odd_unused"},
   };
   for (const auto& [layout, name] : layouts) {
-    ExactInputSpec s = spec(130, 130, 4, 2, 128);
+    ExactInputSpec s = Table::Spec(130, 130, 4, 2, 128);
     s.batch = 2;
-    add(std::string("T3.") + name, s).layout = layout;
-    add(std::string("T3.one_head_") + name, spec(66, 131)).layout = layout;
-    add(std::string("T3.one_row_") + name, spec(1, 1)).layout = layout;
-    add(std::string("T3.dim72_") + name, spec(66, 131, 3, 1, 72)).layout = layout;
+    table.Add(std::string("T3.") + name, s).layout = layout;
+    table.Add(std::string("T3.one_head_") + name, Table::Spec(66, 131)).layout = layout;
+    table.Add(std::string("T3.one_row_") + name, Table::Spec(1, 1)).layout = layout;
+    table.Add(std::string("T3.dim72_") + name, Table::Spec(66, 131, 3, 1, 72)).layout = layout;
   }
   const std::pair<ExactFill, const char*> fills[] = {
       {ExactFill::kLargeMean, "T6.large_mean"},
@@ -322,19 +328,22 @@ inline std::vector<ExactCase> ExactCases() {
       {ExactFill::kConstantQ, "T7.constant_q"},
       {ExactFill::kZeroVChannel, "T7.zero_v_channel"},
   };
-  for (const auto& [fill, name] : fills) add(name, spec(100, 300, 2, 2)).fill = fill;
+  for (const auto& [fill, name] : fills) table.Add(name, Table::Spec(100, 300, 2, 2)).fill = fill;
+}
+
+inline void AddBadAndGroupedCases(Table& table) {
   const std::pair<ExactFill, const char*> spoils[] = {{ExactFill::kNan, "nan"},
                                                       {ExactFill::kInfinity, "inf"},
                                                       {ExactFill::kMinusInfinity, "minus_inf"}};
   for (const auto& [fill, name] : spoils) {
     for (const char tensor : {'q', 'k', 'v'}) {
       for (const ExactType type : {ExactType::kBf16, ExactType::kF16}) {
-        ExactInputSpec s = spec(60, 90, 2, 2);
+        ExactInputSpec s = Table::Spec(60, 90, 2, 2);
         s.batch = 2;
         s.type = type;
-        ExactCase& c = add(std::string("T8.") + name + "_" + tensor +
-                               (type == ExactType::kBf16 ? "_bf16" : "_f16"),
-                           s);
+        ExactCase& c = table.Add(std::string("T8.") + name + "_" + tensor +
+                                     (type == ExactType::kBf16 ? "_bf16" : "_f16"),
+                                 s);
         c.fill = fill;
         c.spoiled = tensor;
         c.expectation = ExactExpectation::kNotFinite;
@@ -343,26 +352,35 @@ inline std::vector<ExactCase> ExactCases() {
     }
   }
   for (const int64_t dim : {1, 40, 64, 72, 96, 128, 160, 256}) {
-    ExactCase& c = add("T9.dim_" + std::to_string(dim), spec(70, 140, 1, 1, dim));
+    ExactCase& c = table.Add("T9.dim_" + std::to_string(dim), Table::Spec(70, 140, 1, 1, dim));
     if (dim <= 128) continue;
     c.expectation = ExactExpectation::kRefused;
     c.named = "head_dim";
   }
-  add("T11.gqa_8_to_1", spec(70, 140, 8, 1));
-  add("T11.gqa_7_to_1", spec(70, 140, 14, 2));
-  ExactCase& indivisible = add("T11.indivisible", spec(70, 140, 7, 2));
+  table.Add("T11.gqa_8_to_1", Table::Spec(70, 140, 8, 1));
+  table.Add("T11.gqa_7_to_1", Table::Spec(70, 140, 14, 2));
+  ExactCase& indivisible = table.Add("T11.indivisible", Table::Spec(70, 140, 7, 2));
   indivisible.expectation = ExactExpectation::kRefused;
   indivisible.named = "q_heads";
-  ExactInputSpec batches = spec(50, 150, 2, 2);
+  ExactInputSpec batches = Table::Spec(50, 150, 2, 2);
   batches.batch = 3;
-  add("T12.batch_means", batches);
+  table.Add("T12.batch_means", batches);
   for (const bool flat : {false, true}) {
-    ExactInputSpec f16 = spec(129, 193, 2, 1, 128);
+    ExactInputSpec f16 = Table::Spec(129, 193, 2, 1, 128);
     f16.type = ExactType::kF16;
     f16.flat = flat;
-    add(flat ? "T13.f16_flat" : "T13.f16", f16);
+    table.Add(flat ? "T13.f16_flat" : "T13.f16", f16);
   }
-  return cases;
+}
+
+}  // namespace exact_cases
+
+// The whole table. Small shapes: all of it runs on the host in seconds.
+inline std::vector<ExactCase> ExactCases() {
+  exact_cases::Table table;
+  exact_cases::AddValueCases(table);
+  exact_cases::AddBadAndGroupedCases(table);
+  return std::move(table.cases);
 }
 
 }  // namespace h3rt
