@@ -1,7 +1,5 @@
 #include "h3rt/kernels/attention/attention_experiment.h"
 
-#include <algorithm>
-
 #include "h3rt/kernels/attention/exact/problem.h"
 #include "h3rt/kernels/attention/sage2_public/launch.h"
 
@@ -166,6 +164,13 @@ Experiment Base() {
   return e;
 }
 
+constexpr char kPrepareSource[] = "h3rt/kernels/attention/sage2_public/prepare.cu";
+
+std::vector<const char*> PreparationKernels() {
+  return {"h3rt::exact_quantise_kernel", "h3rt::exact_quantise_v_kernel",
+          "h3rt::exact_reduce_kernel", "h3rt::exact_stats_kernel"};
+}
+
 constexpr char kAgain[] =
     "the same call under two names: equal bytes over other poison say that it repeats itself; what "
     "it must give is recorded (lab attention-golden)";
@@ -174,8 +179,8 @@ Experiment MakePreparation() {
   Experiment e = Base();
   e.id = "attention-exact-preparation";
   e.tensors = PreparationTensors;
-  const std::vector<const char*> kernels = {};
-  const std::vector<const char*> sources = {};
+  const std::vector<const char*> kernels = PreparationKernels();
+  const std::vector<const char*> sources = {kPrepareSource};
   e.arms = {{"preparation", RunPreparation, kernels, sources},
             {"preparation-again", RunPreparation, kernels, sources}};
   e.checks = {{"preparation", ExperimentCheck::Mode::kBitwise, 0, kAgain}};
@@ -191,10 +196,14 @@ Experiment MakePath(const char* id) {
   e.id = id;
   e.tensors = AttentionTensors<kPath>;
   const bool wgmma = kPath == ExactPath::kB;
-  std::vector<const char*> kernels = {};
+  std::vector<const char*> kernels = PreparationKernels();
+  kernels.push_back("h3rt::exact_lse_kernel");
   kernels.push_back(wgmma ? "h3rt::sage2_public_wgmma_kernel" : "h3rt::sage2_public_mma_kernel");
-  std::sort(kernels.begin(), kernels.end());
-  std::vector<const char*> sources = {};
+  const std::vector<const char*> sources = {"h3rt/kernels/attention/sage2_public/lse.cu",
+                                            wgmma ? "h3rt/kernels/attention/sage2_public/wgmma.cu"
+                                                  : "h3rt/kernels/attention/sage2_public/mma.cu",
+                                            kPrepareSource,
+                                            "h3rt/kernels/attention/sage2_public/sage2_public.cu"};
   const ArmFunction run = RunAttention<kPath>;
   e.arms = {{"public", run, kernels, sources}, {"public-again", run, kernels, sources}};
   e.checks = {{"public", ExperimentCheck::Mode::kBitwise, 0, kAgain}};
