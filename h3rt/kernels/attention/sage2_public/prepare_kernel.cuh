@@ -69,25 +69,25 @@ __device__ __forceinline__ void LoadOctet(const uint16_t* at, int octet, int hea
   }
 }
 
-// kCount octets of rows row + kSteps::At(i), zeros for rows from `end` on. `at`: where `row` lies.
+// kCount octets of the rows Steps::At(i) after the one that lies at `at`; zeros from `have` on.
 template <bool kVector, typename Steps, int kCount>
-__device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int64_t row,
-                                         int64_t end, int octet, Octet (&to)[kCount]) {
+__device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int have, int octet,
+                                         Octet (&to)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     to[i].vector = make_uint4(0, 0, 0, 0);
-    if (row + Steps::At(i) < end) {
+    if (Steps::At(i) < have) {
       LoadOctet<kVector>(at + Steps::At(i) * v.row_stride, octet, v.head_dim, to + i);
     }
   }
 }
 template <typename Steps, int kCount>
-__device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int64_t row,
-                                         int64_t end, int octet, Octet (&to)[kCount]) {
+__device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int have, int octet,
+                                         Octet (&to)[kCount]) {
   if (v.vector) {
-    LoadRows<true, Steps>(v, at, row, end, octet, to);
+    LoadRows<true, Steps>(v, at, have, octet, to);
   } else {
-    LoadRows<false, Steps>(v, at, row, end, octet, to);
+    LoadRows<false, Steps>(v, at, have, octet, to);
   }
 }
 // Not zero when an element of the octet is NaN or infinite: adding one to an exponent of ones
@@ -146,16 +146,17 @@ __global__ void __launch_bounds__(256, 3) exact_stats_kernel(ExactStatsArguments
   const bool is_v = (item & 1) != 0;
   const exact::RowsView& from = is_v ? a.v : a.k;
   const exact::Place place = exact::PlaceOf(item >> 1, a.chunks, from.heads);
-  const int64_t begin = place.block * kMeanChunk + lane;
-  const int64_t end = is_v || a.sums ? min((place.block + 1) * kMeanChunk, from.len) : 0;
+  const int64_t first = place.block * kMeanChunk + lane;
+  const int have = is_v || a.sums ? exact::Have(from.len, first, kMeanChunk) : 0;
   float sum[exact::kOctet] = {};
   exact::Octet most;
   most.vector = make_uint4(0, 0, 0, 0);
 #pragma unroll 1
-  for (int64_t row = begin; row < end; row += kBatchRows) {
+  for (int at = 0; at < have; at += kBatchRows) {
     exact::Octet x[kBatch];
     exact::LoadRows<exact::RowSteps>(
-        from, exact::OctetAt(from, place.batch, place.head, row, octet), row, end, octet, x);
+        from, exact::OctetAt(from, place.batch, place.head, first + at, octet), have - at, octet,
+        x);
     if (is_v) {
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {

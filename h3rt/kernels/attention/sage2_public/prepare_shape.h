@@ -145,6 +145,11 @@ H3RT_HOST_DEVICE constexpr VTask VTaskOf(int thread, int dim) {
   const int warp = thread / 32;
   return {thread % 8 + 8 * (warp % halves), thread % 32 / 8, warp / halves};
 }
+// Rows of a tensor from `row` on, `most` at most.
+H3RT_HOST_DEVICE constexpr int Have(int64_t len, int64_t row, int64_t most) {
+  const int64_t have = len - row < most ? len - row : most;
+  return static_cast<int>(have < 0 ? 0 : have);
+}
 // Rows of the octets of a thread, from its first on: of V (bytes of a word are tokens 0, 1, 8, 9
 // after its first), and of every kRowStep-th row.
 struct TaskSteps {

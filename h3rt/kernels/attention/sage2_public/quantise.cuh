@@ -42,6 +42,13 @@ __device__ __forceinline__ float RowMaximum(const float (&m)[kRowsAThread], int 
   return most;
 }
 
+// Makes the compiler take the octet for another: what was derived from it before is not kept in
+// registers until it is wanted again, where deriving it again is cheaper.
+__device__ __forceinline__ void Renew(Octet& x) {
+#pragma unroll
+  for (int c = 0; c < 4; ++c) asm volatile("" : "+r"(x.pairs[c]));
+}
+
 // Half away from zero, as one addition rounded to float32.
 __device__ __forceinline__ int32_t AwayFromZero(float y) {
   const float half = device::FromBits((__float_as_uint(y) & 0x80000000u) | 0x3f000000u);
@@ -82,9 +89,9 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_kernel(ExactQuantiseArg
   const int64_t first = place.block * exact::kBlock;
   const int64_t row = first + lane_row;
   exact::Octet x[kRows];
-  exact::LoadRows<exact::RowSteps>(a.rows,
-                                   exact::OctetAt(a.rows, place.batch, place.head, row, octet), row,
-                                   a.rows.len, octet, x);
+  const int have = exact::Have(a.rows.len, row, exact::kBlock);
+  exact::LoadRows<exact::RowSteps>(
+      a.rows, exact::OctetAt(a.rows, place.batch, place.head, row, octet), have, octet, x);
   exact::Octet mean;
   mean.vector = make_uint4(0, 0, 0, 0);
   if (a.mean != nullptr) {
@@ -96,14 +103,14 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_kernel(ExactQuantiseArg
   if (bad != 0) {
 #pragma unroll 1
     for (int i = 0; i < kRows; ++i) {
-      exact::ReportNotFinite<kType>(a.rows, place.batch, place.head, row + i * exact::kRowStep,
+      exact::ReportNotFinite<kType>(a.rows, place.batch, place.head, row + exact::RowSteps::At(i),
                                     octet, a.not_finite);
     }
   }
   float m[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const bool inside = row + i * exact::kRowStep < a.rows.len;
+    const bool inside = exact::RowSteps::At(i) < have;
     if constexpr (kRounded) {
       uint32_t most = 0;
 #pragma unroll
@@ -177,18 +184,15 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_kernel(ExactQuantiseArg
     }
   }
   __syncthreads();
-  if constexpr (!kRounded) {
-    // Subtracting again costs less than 64 differences that live across the barriers.
-#pragma unroll
-    for (int c = 0; c < 4; ++c) asm volatile("" : "+r"(mean.pairs[c]));
-  }
   int8_t* const codes =
       a.codes +
       ((head * a.blocks + place.block) * exact::kBlock + lane_row) * static_cast<int64_t>(a.dim) +
       octet * exact::kOctet;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const bool inside = row + i * exact::kRowStep < a.rows.len;
+    const bool inside = exact::RowSteps::At(i) < have;
+    exact::Renew(x[i]);
+    if constexpr (!kRounded) exact::Renew(mean);
     const float factor = inverse[lane_row + i * exact::kRowStep];
     int32_t q[exact::kOctet];
 #pragma unroll
@@ -266,7 +270,7 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_v_kernel(ExactVArgument
   exact::Octet x[4 * exact::kTasks];
   exact::LoadRows<exact::TaskSteps>(a.v,
                                     exact::OctetAt(a.v, place.batch, place.head, row, task.octet),
-                                    row, a.v.len, task.octet, x);
+                                    exact::Have(a.v.len, row, exact::kBlock), task.octet, x);
   if (thread < a.dim) {
     float most = 0.0f;
     if (thread < a.v.head_dim) {
