@@ -76,6 +76,10 @@ __device__ __forceinline__ uint32_t PackE4m3(float b0, float b1, float b2, float
 }
 
 __device__ __forceinline__ float FromBits(uint32_t bits) { return __uint_as_float(bits); }
+// With the other sign: bits, for neg.f32 too flushes or not as -ftz says.
+__device__ __forceinline__ float Negated(float a) {
+  return __uint_as_float(__float_as_uint(a) ^ 0x80000000u);
+}
 
 // One float32 as the bits of a 16-bit float: to nearest even, overflow to infinity.
 __device__ __forceinline__ uint16_t ToBf16(float a) {
