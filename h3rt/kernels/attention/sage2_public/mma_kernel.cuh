@@ -45,14 +45,13 @@ __device__ __forceinline__ void MmaScores(uint32_t q_tile, uint32_t k_tile, int 
 #pragma unroll
   for (int step = 0; step < kDim / 32; ++step) {
     uint32_t a[4];
-    LoadMatrices(a, q_tile + mma_index::ChunkOffset(kDim, first_row + warp_lane % 16,
-                                                    2 * step + warp_lane / 16));
+    LoadMatrices(a, q_tile + mma_index::ChunkOffset(
+                                 kDim, mma_index::QuerySource(first_row, step, warp_lane)));
 #pragma unroll
     for (int group = 0; group < 4; ++group) {
       uint32_t b[4];
-      LoadMatrices(b, k_tile + mma_index::ChunkOffset(
-                                   kDim, 16 * group + warp_lane % 8 + 8 * (warp_lane / 16),
-                                   2 * step + warp_lane / 8 % 2));
+      LoadMatrices(
+          b, k_tile + mma_index::ChunkOffset(kDim, mma_index::KeySource(group, step, warp_lane)));
       MmaS8(c[2 * group], a, b[0], b[1]);
       MmaS8(c[2 * group + 1], a, b[2], b[3]);
     }
@@ -155,8 +154,8 @@ __device__ __forceinline__ void MmaEpoch(const Sage2Arguments& args, TilePlace p
 #pragma unroll
   for (int column_tile = 0; column_tile < kDim / 8; ++column_tile) {
     uint32_t v[4];
-    LoadMatrices(v, v_tile + mma_index::ChunkOffset(64, 8 * column_tile + place.warp_lane % 8,
-                                                    place.warp_lane / 8));
+    LoadMatrices(v, v_tile + mma_index::ChunkOffset(
+                                 64, mma_index::ValueSource(column_tile, place.warp_lane)));
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       place.row = row + 16 * part;
