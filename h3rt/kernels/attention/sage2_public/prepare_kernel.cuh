@@ -69,13 +69,14 @@ __device__ __forceinline__ void LoadOctet(const uint16_t* at, int octet, int hea
   }
 }
 
-// kCount octets of the rows Steps::At(i) after the one that lies at `at`; zeros from `have` on.
+// kCount octets of the rows Steps::At(i) after the one that lies at `at`; from `have` on `absent`
+// for every pair of channels.
 template <bool kVector, typename Steps, int kCount>
 __device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int have, int octet,
-                                         Octet (&to)[kCount]) {
+                                         uint32_t absent, Octet (&to)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    to[i].vector = make_uint4(0, 0, 0, 0);
+    to[i].vector = make_uint4(absent, absent, absent, absent);
     if (Steps::At(i) < have) {
       LoadOctet<kVector>(at + Steps::At(i) * v.row_stride, octet, v.head_dim, to + i);
     }
@@ -83,11 +84,11 @@ __device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, 
 }
 template <typename Steps, int kCount>
 __device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int have, int octet,
-                                         Octet (&to)[kCount]) {
+                                         uint32_t absent, Octet (&to)[kCount]) {
   if (v.vector) {
-    LoadRows<true, Steps>(v, at, have, octet, to);
+    LoadRows<true, Steps>(v, at, have, octet, absent, to);
   } else {
-    LoadRows<false, Steps>(v, at, have, octet, to);
+    LoadRows<false, Steps>(v, at, have, octet, absent, to);
   }
 }
 // Not zero when an element of the octet is NaN or infinite: adding one to an exponent of ones
@@ -134,7 +135,8 @@ struct ExactStatsArguments {
 // 2 D threads: a lane of the order is the D / 8 threads of one row. Even CTAs are of K, odd of V.
 template <ExactType kType>
 __global__ void __launch_bounds__(256, 3) exact_stats_kernel(ExactStatsArguments a) {
-  constexpr int kBatch = 8;  // octets asked for at once
+  constexpr int kBatch = 8;                      // octets asked for at once
+  constexpr uint32_t kMinusZeros = 0x80008000u;  // x + -0 is x, of -0 too; x + 0 is not
   constexpr int kBatchRows = kBatch * exact::kMeanLanes;
   static_assert(exact::kMeanLanes == exact::kRowStep);
   static_assert(kMeanChunk % kBatchRows == 0);
@@ -156,7 +158,7 @@ __global__ void __launch_bounds__(256, 3) exact_stats_kernel(ExactStatsArguments
     exact::Octet x[kBatch];
     exact::LoadRows<exact::RowSteps>(
         from, exact::OctetAt(from, place.batch, place.head, first + at, octet), have - at, octet,
-        x);
+        kMinusZeros, x);
     if (is_v) {
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {

@@ -166,6 +166,9 @@ H3RT_HOST_DEVICE constexpr int VSharedWord(int channel, int group, int word) {
   return channel * kTileWords + ((group ^ (channel / kOctet % 8)) * kWordsAGroup) + word;
 }
 
+// float32 bits, 2^-100: the scale of a channel of V that is no smaller gives its maximum back.
+inline constexpr uint32_t kScaleSafe = 0x0d800000u;
+
 // After three exchanges between the 8 lanes of an aligned group of octets, which of its
 // kRowsAThread rows the thread of octet `octet` holds the maximum of.
 H3RT_HOST_DEVICE constexpr int HeldRow(int octet) { return octet % 8; }

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_kernel(ExactQuantiseArg
   exact::Octet x[kRows];
   const int have = exact::Have(a.rows.len, row, exact::kBlock);
   exact::LoadRows<exact::RowSteps>(
-      a.rows, exact::OctetAt(a.rows, place.batch, place.head, row, octet), have, octet, x);
+      a.rows, exact::OctetAt(a.rows, place.batch, place.head, row, octet), have, octet, 0, x);
   exact::Octet mean;
   mean.vector = make_uint4(0, 0, 0, 0);
   if (a.mean != nullptr) {
@@ -238,8 +238,7 @@ namespace exact {
 template <ExactType kType>
 __device__ __forceinline__ float ChannelMaximum(float scale, uint32_t v_max, const float* partials,
                                                 int64_t chunks, int dim) {
-  constexpr uint32_t kSafe = 0x0d800000u;  // 2^-100
-  if (__float_as_uint(scale) >= kSafe) {
+  if (__float_as_uint(scale) >= kScaleSafe) {
     const float near = device::MulFtz(scale, device::FromBits(v_max));
     return WidenLow<kType>(Narrow<kType>(near, near));
   }
@@ -270,7 +269,7 @@ __global__ void __launch_bounds__(256, 3) exact_quantise_v_kernel(ExactVArgument
   exact::Octet x[4 * exact::kTasks];
   exact::LoadRows<exact::TaskSteps>(a.v,
                                     exact::OctetAt(a.v, place.batch, place.head, row, task.octet),
-                                    exact::Have(a.v.len, row, exact::kBlock), task.octet, x);
+                                    exact::Have(a.v.len, row, exact::kBlock), task.octet, 0, x);
   if (thread < a.dim) {
     float most = 0.0f;
     if (thread < a.v.head_dim) {
