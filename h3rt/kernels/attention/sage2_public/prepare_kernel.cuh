@@ -52,33 +52,34 @@ __device__ __forceinline__ const uint16_t* OctetAt(const RowsView& v, int64_t ba
          octet * kOctet;
 }
 
-// Octet `octet` at `at`, zeros from channel head_dim on.
-template <bool kVector>
-__device__ __forceinline__ void LoadOctet(const uint16_t* at, int octet, int head_dim, Octet* to) {
-  if constexpr (kVector) {
-    to->vector = octet * kOctet < head_dim ? __ldg(reinterpret_cast<const uint4*>(at))
-                                           : make_uint4(0, 0, 0, 0);
-  } else {
+// Octet `octet` at `at` element by element, zeros from channel head_dim on.
+__device__ __forceinline__ void LoadElements(const uint16_t* at, int octet, int head_dim,
+                                             Octet* to) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int channel = octet * kOctet + 2 * i;
-      const uint32_t low = channel < head_dim ? __ldg(at + 2 * i) : 0u;
-      const uint32_t high = channel + 1 < head_dim ? __ldg(at + 2 * i + 1) : 0u;
-      to->pairs[i] = low | (high << 16);
-    }
+  for (int i = 0; i < 4; ++i) {
+    const int channel = octet * kOctet + 2 * i;
+    const uint32_t low = channel < head_dim ? __ldg(at + 2 * i) : 0u;
+    const uint32_t high = channel + 1 < head_dim ? __ldg(at + 2 * i + 1) : 0u;
+    to->pairs[i] = low | (high << 16);
   }
 }
 
-// kCount octets of the rows Steps::At(i) after the one that lies at `at`; from `have` on `absent`
-// for every pair of channels.
+// kCount octets of the rows Steps::At(i) after the one that lies at `at`. Pairs of channels that
+// are not there are `absent` from row `have` on, and `absent` or zeros from channel head_dim on:
+// both are to be zeros, of either sign.
 template <bool kVector, typename Steps, int kCount>
 __device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, int have, int octet,
                                          uint32_t absent, Octet (&to)[kCount]) {
+  if (octet * kOctet >= v.head_dim) have = 0;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     to[i].vector = make_uint4(absent, absent, absent, absent);
-    if (Steps::At(i) < have) {
-      LoadOctet<kVector>(at + Steps::At(i) * v.row_stride, octet, v.head_dim, to + i);
+    if (Steps::At(i) >= have) continue;
+    const uint16_t* const from = at + Steps::At(i) * v.row_stride;
+    if constexpr (kVector) {
+      to[i].vector = __ldg(reinterpret_cast<const uint4*>(from));
+    } else {
+      LoadElements(from, octet, v.head_dim, to + i);
     }
   }
 }
@@ -91,6 +92,7 @@ __device__ __forceinline__ void LoadRows(const RowsView& v, const uint16_t* at, 
     LoadRows<false, Steps>(v, at, have, octet, absent, to);
   }
 }
+
 // Not zero when an element of the octet is NaN or infinite: adding one to an exponent of ones
 // carries into the place of the sign.
 template <ExactType kType>

@@ -4,11 +4,16 @@
 #include "h3rt/kernels/attention/sage2_public/prepare_shape.h"
 
 namespace h3rt {
+namespace {
+
+bool WritesNothing(const ExactProblem& p) { return p.batch == 0 || p.q_heads == 0 || p.q_len == 0; }
+
+}  // namespace
 
 int LaunchSage2PublicPrepared(const ExactProblem& problem, const ExactPrepared& prepared,
                               const ExactCheckpoints* capture, CUstream_st* stream) {
   if (!exact::ExactTakes(problem)) return cudaErrorInvalidValue;
-  if (problem.batch == 0 || problem.q_heads == 0 || problem.q_len == 0) return cudaSuccess;
+  if (WritesNothing(problem)) return cudaSuccess;
   if (problem.k_len == 0) return LaunchExactEmpty(problem, stream);
   const int error = problem.path == ExactPath::kB
                         ? LaunchSage2PublicWgmma(problem, prepared, capture, stream)
@@ -18,6 +23,7 @@ int LaunchSage2PublicPrepared(const ExactProblem& problem, const ExactPrepared& 
 
 int LaunchSage2Public(const ExactProblem& problem, void* workspace, CUstream_st* stream) {
   if (!exact::ExactTakes(problem) || workspace == nullptr) return cudaErrorInvalidValue;
+  if (WritesNothing(problem)) return cudaSuccess;
   const ExactPrepared prepared = PreparedIn(problem, workspace);
   const int error = LaunchExactPrepare(problem, prepared, stream);
   return error == cudaSuccess ? LaunchSage2PublicPrepared(problem, prepared, nullptr, stream)
