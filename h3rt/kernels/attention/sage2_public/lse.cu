@@ -16,7 +16,8 @@ int LaunchExactLse(const ExactProblem& problem, const ExactPrepared& prepared,
   if (problem.lse == nullptr) return cudaSuccess;
   ExactLseArguments a = {};
   a.q = exact::ViewOf(problem.q, problem.batch, problem.q_len, problem.q_heads, problem.head_dim);
-  a.k_mean = problem.smooth_k ? prepared.k_mean : nullptr;
+  const bool corrected = problem.smooth_k && problem.k_len > 0;  // without keys -inf is final
+  a.k_mean = corrected ? prepared.k_mean : nullptr;
   a.raw = problem.lse_raw != nullptr ? problem.lse_raw : problem.lse;
   a.lse = problem.lse;
   a.blocks = exact::CeilDiv(problem.q_len, exact::kRowPad);
@@ -25,8 +26,8 @@ int LaunchExactLse(const ExactProblem& problem, const ExactPrepared& prepared,
   a.type = problem.type;
   a.dim = problem.padded_dim();
   if (a.items == 0) return cudaSuccess;
-  if (problem.smooth_k && a.k_mean == nullptr) return cudaErrorInvalidValue;
-  if (!problem.smooth_k && a.raw == a.lse) return cudaSuccess;
+  if (corrected && a.k_mean == nullptr) return cudaErrorInvalidValue;
+  if (!corrected && a.raw == a.lse) return cudaSuccess;
   a.group = problem.q_heads / problem.k_heads;
   exact_lse_kernel<<<exact::FlatGrid(a.items), kThreads, 0, stream>>>(a);
   return cudaGetLastError();
