@@ -1,6 +1,6 @@
 // Warpgroup products of Hopper (sm_90a): 64 rows, one 32-byte step of depth. The accumulators of
 // lane (g = lane / 4, t = lane % 4) of warp w: c[4n + k] is row 16w + g + 8 (k / 2), column
-// 8n + 2t + k % 2. `keep` 0 starts from zero.
+// 8n + 2t + k % 2. `keep` 0 starts from zero. Operands in shared memory are descriptors.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,6 @@ namespace h3rt::device {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define H3RT_HAS_WGMMA 1
 #endif
-
-// What a descriptor of shared memory says of a K-major operand whose rows are `row_bytes` (128 or
-// 64) long and swizzled over as many bytes: `address` is where the step begins, the operand itself
-// begins on 1024 (512) bytes.
-template <int kRowBytes>
-__device__ __forceinline__ uint64_t SwizzledOperand(uint32_t address) {
-  static_assert(kRowBytes == 128 || kRowBytes == 64);
-  constexpr uint64_t kKind = kRowBytes == 128 ? 1 : 2;
-  constexpr uint64_t kEightRows = 8 * kRowBytes / 16;
-  return (kKind << 62) | (kEightRows << 32) | (uint64_t{1} << 16) | ((address & 0x3ffffu) >> 4);
-}
 
 __device__ __forceinline__ void WgmmaFence() {
 #ifdef H3RT_HAS_WGMMA
@@ -37,7 +26,13 @@ __device__ __forceinline__ void WgmmaWaitAll() {
   asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
 #endif
 }
-// Ties registers to this place, so that no read of them moves above a wait.
+// Ties registers to this place: accumulators, so that no read of them moves above a wait; operands,
+// so that they are written before the fence.
+template <int kCount>
+__device__ __forceinline__ void Pin(uint32_t (&a)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(a[i])::"memory");
+}
 template <int kCount>
 __device__ __forceinline__ void Pin(int32_t (&c)[kCount]) {
 #pragma unroll

@@ -80,7 +80,9 @@ int Launch(const Sage2Arguments& args, const Sage2TensorMaps& maps, int64_t head
            CUstream_st* stream) {
   const int64_t grid = args.tiles * heads;
   if (grid > INT32_MAX) return cudaErrorInvalidValue;
-  constexpr int kShared = WgmmaTiles<kDim>::kBytes;
+  // With the barriers and the alignment; more needs the attribute of the kernel.
+  constexpr int kShared = wgmma_index::Tiles<kDim>::kBytes;
+  static_assert(kShared + wgmma_index::kTileAlignment <= 48 << 10);
   sage2_public_wgmma_kernel<kDim, kCapture>
       <<<static_cast<unsigned>(grid), 128, kShared, stream>>>(args, maps);
   return cudaGetLastError();

@@ -6,6 +6,7 @@
 #include "h3rt/device/ptx/mbarrier.cuh"
 #include "h3rt/device/ptx/wgmma.cuh"
 #include "h3rt/kernels/attention/sage2_public/tile_epoch.cuh"
+#include "h3rt/kernels/attention/sage2_public/wgmma_index.h"
 
 namespace h3rt {
 
@@ -18,25 +19,20 @@ struct Sage2TensorMaps {
   TensorMapBytes v;
 };
 
-template <int kDim>
-struct WgmmaTiles {
-  static constexpr int kQ = 64 * kDim;
-  static constexpr int kKv = 128 * kDim;
-  static constexpr int kBytes = kQ + 2 * kKv;
-};
-
 #ifdef H3RT_HAS_WGMMA
 
 // U = P V of an epoch from zero: four chained steps of 32 keys.
 template <int kDim, bool kCapture>
 __device__ __forceinline__ void WgmmaValues(const Sage2Arguments& args, const TilePlace& place,
-                                            int epoch, uint32_t v_address, const uint32_t (&p8)[16],
+                                            int epoch, uint32_t v_tile, uint32_t (&p8)[16],
                                             float (&u)[kDim / 2]) {
   using namespace device;
+  using wgmma_index::kVRowBytes;
+  Pin(p8);
   WgmmaFence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
-    WgmmaE4m3(u, p8 + 4 * step, SwizzledOperand<128>(v_address + 32 * step), step);
+    WgmmaE4m3(u, p8 + 4 * step, wgmma_index::Operand(kVRowBytes, v_tile, step), step);
     if constexpr (kCapture) {
       WgmmaCommit();
       WgmmaWaitAll();
@@ -50,17 +46,21 @@ __device__ __forceinline__ void WgmmaValues(const Sage2Arguments& args, const Ti
   Pin(u);
 }
 
+// `k_scales` are the lane's, from epoch 0; `k_scale` is this epoch's, and the next one's
+// afterwards.
 template <int kDim, bool kCapture, bool kTail>
 __device__ __forceinline__ void WgmmaEpoch(const Sage2Arguments& args, const Sage2TensorMaps& maps,
                                            const TilePlace& place, uint8_t* shared, uint64_t* full,
                                            int epoch, int epochs, float q_scale,
-                                           const float* k_scale, float softmax_scale,
-                                           RowState (&rows)[2], float (&out)[kDim / 2]) {
+                                           const float* k_scales, float& k_scale,
+                                           float softmax_scale, RowState (&rows)[2],
+                                           float (&out)[kDim / 2]) {
   using namespace device;
-  uint8_t* const k_tile = shared + WgmmaTiles<kDim>::kQ;
-  uint8_t* const v_tile = k_tile + WgmmaTiles<kDim>::kKv;
+  using Tiles = wgmma_index::Tiles<kDim>;
+  uint8_t* const k_tile = shared + Tiles::kKAt;
+  uint8_t* const v_tile = shared + Tiles::kVAt;
   const auto parity = static_cast<uint32_t>(epoch & 1);
-  const float dq = MulFtz(q_scale, k_scale[epoch * args.k_lanes]);
+  const float dq = MulFtz(q_scale, k_scale);
   uint32_t p8[16];
   {
     int32_t score[64];
@@ -68,8 +68,8 @@ __device__ __forceinline__ void WgmmaEpoch(const Sage2Arguments& args, const Sag
     WgmmaFence();
 #pragma unroll
     for (int step = 0; step < kDim / 32; ++step) {
-      WgmmaS8(score, SwizzledOperand<kDim>(SharedAddress(shared) + 32 * step),
-              SwizzledOperand<kDim>(SharedAddress(k_tile) + 32 * step), step);
+      WgmmaS8(score, wgmma_index::Operand(kDim, SharedAddress(shared), step),
+              wgmma_index::Operand(kDim, SharedAddress(k_tile), step), step);
     }
     WgmmaCommit();
     WgmmaWaitAll();
@@ -77,17 +77,19 @@ __device__ __forceinline__ void WgmmaEpoch(const Sage2Arguments& args, const Sag
     // Every warp has read the tile before it is overwritten.
     __syncthreads();
     if (threadIdx.x == 0 && epoch + 1 < epochs) {
-      BarrierExpect(&full[1], WgmmaTiles<kDim>::kKv);
+      BarrierExpect(&full[1], Tiles::kKv);
       CopyBox(k_tile, &maps.k, 0, (epoch + 1) * 128, static_cast<int32_t>(place.k_head), &full[1]);
     }
     EpochSoftmax<8, kCapture, kTail>(args, place, epoch, dq, softmax_scale, score, rows, p8);
   }
+  // Fetched here, the next scale arrives behind P V; where scores are alive there is no register.
+  if constexpr (!kTail) k_scale = k_scales[wgmma_index::KScale(epoch + 1, 0, args.k_lanes)];
   float u[kDim / 2];
   BarrierWait(&full[2], parity);
   WgmmaValues<kDim, kCapture>(args, place, epoch, SharedAddress(v_tile), p8, u);
   __syncthreads();
   if (threadIdx.x == 0 && epoch + 1 < epochs) {
-    BarrierExpect(&full[2], WgmmaTiles<kDim>::kKv);
+    BarrierExpect(&full[2], Tiles::kKv);
     CopyBox(v_tile, &maps.v, (epoch + 1) * 128, 0, static_cast<int32_t>(place.k_head), &full[2]);
   }
 #pragma unroll
@@ -105,19 +107,22 @@ __global__ void __launch_bounds__(128, kCapture ? 1 : 3)
                               const __grid_constant__ Sage2TensorMaps maps) {
 #ifdef H3RT_HAS_WGMMA
   using namespace device;
-  extern __shared__ __align__(1024) uint8_t shared[];
+  using Tiles = wgmma_index::Tiles<kDim>;
+  extern __shared__ __align__(wgmma_index::kTileAlignment) uint8_t shared[];
   __shared__ uint64_t full[3];  // Q, K, V
   TilePlace place;
-  place.head = blockIdx.x / args.tiles;
-  const int64_t tile = blockIdx.x % args.tiles;
-  place.k_head = KHeadOf(place.head, args.q_heads, args.group);
+  // The grid and the copy engine's coordinates are 32-bit: 64-bit values would cost registers.
+  const uint32_t head = blockIdx.x / static_cast<uint32_t>(args.tiles);
+  const uint32_t tile = blockIdx.x % static_cast<uint32_t>(args.tiles);
+  place.head = head;
+  place.k_head = static_cast<uint32_t>(KHeadOf(head, args.q_heads, args.group));
   place.warp_lane = static_cast<int>(threadIdx.x % 32);
   place.lane = place.warp_lane % 4;
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  place.row = tile * 64 + 16 * warp + tile_index::Row(place.warp_lane, 0);
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  place.row =
+      static_cast<uint32_t>(wgmma_index::WarpRow(tile, warp) + tile_index::Row(place.warp_lane, 0));
 
   constexpr exact::Geometry kGeometry = exact::GeometryOf(ExactPath::kB);
-  // The copy engine's coordinates are 32-bit, so the epochs are.
   const auto epochs = static_cast<int>(exact::Epochs(kGeometry, tile, args.k_len, args.causal));
   if (threadIdx.x == 0) {
     for (int i = 0; i < 3; ++i) BarrierInit(&full[i], 1);
@@ -125,22 +130,21 @@ __global__ void __launch_bounds__(128, kCapture ? 1 : 3)
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    BarrierExpect(&full[0], WgmmaTiles<kDim>::kQ);
+    BarrierExpect(&full[0], Tiles::kQ);
     CopyBox(shared, &maps.q, 0, static_cast<int32_t>(tile * 64), static_cast<int32_t>(place.head),
             &full[0]);
-    BarrierExpect(&full[1], WgmmaTiles<kDim>::kKv);
-    CopyBox(shared + WgmmaTiles<kDim>::kQ, &maps.k, 0, 0, static_cast<int32_t>(place.k_head),
-            &full[1]);
-    BarrierExpect(&full[2], WgmmaTiles<kDim>::kKv);
-    CopyBox(shared + WgmmaTiles<kDim>::kQ + WgmmaTiles<kDim>::kKv, &maps.v, 0, 0,
-            static_cast<int32_t>(place.k_head), &full[2]);
+    BarrierExpect(&full[1], Tiles::kKv);
+    CopyBox(shared + Tiles::kKAt, &maps.k, 0, 0, static_cast<int32_t>(place.k_head), &full[1]);
+    BarrierExpect(&full[2], Tiles::kKv);
+    CopyBox(shared + Tiles::kVAt, &maps.v, 0, 0, static_cast<int32_t>(place.k_head), &full[2]);
   }
   const float q_scale =
-      args.prepared.q_scale[place.head * args.q_scales + (tile * 4 + warp) * args.q_lanes +
-                            place.warp_lane / 4 % args.q_lanes];
-  const float* const k_scale =
-      args.prepared.k_scale + place.k_head * args.k_scales + place.lane % args.k_lanes;
+      args.prepared.q_scale[place.head * args.q_scales +
+                            wgmma_index::QScale(tile, warp, place.warp_lane, args.q_lanes)];
+  const float* const k_scales = args.prepared.k_scale + place.k_head * args.k_scales +
+                                wgmma_index::KScale(0, place.warp_lane, args.k_lanes);
   const float softmax_scale = MulFtz(args.sm_scale, FromBits(exact::kLog2E));
+  float k_scale = k_scales[0];
   RowState rows[2] = {FreshRow(), FreshRow()};
   float out[kDim / 2];
 #pragma unroll
@@ -149,10 +153,10 @@ __global__ void __launch_bounds__(128, kCapture ? 1 : 3)
 #pragma unroll 1
   for (int epoch = 0; epoch + 1 < epochs; ++epoch) {
     WgmmaEpoch<kDim, kCapture, false>(args, maps, place, shared, full, epoch, epochs, q_scale,
-                                      k_scale, softmax_scale, rows, out);
+                                      k_scales, k_scale, softmax_scale, rows, out);
   }
   WgmmaEpoch<kDim, kCapture, true>(args, maps, place, shared, full, epochs - 1, epochs, q_scale,
-                                   k_scale, softmax_scale, rows, out);
+                                   k_scales, k_scale, softmax_scale, rows, out);
   StoreTile<kDim, kCapture>(args, place, rows, out);
 #endif
 }
