@@ -24,9 +24,12 @@ __device__ __forceinline__ void MmaE4m3(float& c0, float& c1, float& c2, float& 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 // c += a b, e4m3, float16 sums: c0 holds row g (column 2t in the lower half), c1 row g + 8.
+// Volatile: products stay in the order in which they are written, so that a caller can keep several
+// in flight.
 __device__ __forceinline__ void MmaE4m3Half(uint32_t& c0, uint32_t& c1, const uint32_t* a,
                                             uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, "
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, "
       "{%0, %1};\n"
       : "+r"(c0), "+r"(c1)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

@@ -8,8 +8,10 @@ namespace {
 
 template <ExactPath kPath, int kDim, bool kCapture>
 int Launch(const Sage2Arguments& args, int64_t grid, CUstream_st* stream) {
+  constexpr int kShared = MmaTiles<kDim>::kBytes;
+  static_assert(kShared <= 48 << 10, "more needs the attribute of the kernel");
   sage2_public_mma_kernel<kPath, kDim, kCapture>
-      <<<static_cast<unsigned>(grid), exact::kThreads, MmaTiles<kDim>::kBytes, stream>>>(args);
+      <<<static_cast<unsigned>(grid), exact::kThreads, kShared, stream>>>(args);
   return cudaGetLastError();
 }
 
