@@ -2,7 +2,8 @@
 // it. Everything is asynchronous on `stream`; pointers of the problem are device memory. Functions
 // return the CUDA runtime's error, 0 for success, 1 (invalid value) for a problem that
 // CheckExactProblem refuses or a null workspace, 98 (invalid device function) for a path that the
-// device or the build has no code for.
+// device or the build has no code for, 17 (invalid device pointer) for memory that a kernel on the
+// current device cannot reach, another device's included (LaunchSage2Public alone looks).
 #pragma once
 
 #include <cstdint>

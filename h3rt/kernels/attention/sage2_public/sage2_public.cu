@@ -8,6 +8,38 @@ namespace {
 
 bool WritesNothing(const ExactProblem& p) { return p.batch == 0 || p.q_heads == 0 || p.q_len == 0; }
 
+// Memory that a kernel on the current device cannot reach, or reaches across devices, is refused
+// before anything is launched: a fault would take the context with it.
+int CheckReachable(const ExactProblem& p, const void* workspace) {
+  int device = 0;
+  int pageable = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device);
+  }
+  if (error != cudaSuccess) return error;
+  const bool keys = p.k_len > 0 && p.k_heads > 0;
+  const void* const pointers[] = {p.q.data,
+                                  keys ? p.k.data : nullptr,
+                                  keys ? p.v.data : nullptr,
+                                  p.o.data,
+                                  p.lse,
+                                  p.lse_raw,
+                                  p.given_k_mean,
+                                  workspace};
+  for (const void* pointer : pointers) {
+    if (pointer == nullptr) continue;
+    cudaPointerAttributes found = {};
+    error = cudaPointerGetAttributes(&found, pointer);
+    if (error != cudaSuccess) return error;
+    const bool own = found.type == cudaMemoryTypeDevice && found.device == device;
+    const bool shared = found.type == cudaMemoryTypeManaged || found.type == cudaMemoryTypeHost ||
+                        (found.type == cudaMemoryTypeUnregistered && pageable != 0);
+    if (!own && !shared) return cudaErrorInvalidDevicePointer;
+  }
+  return cudaSuccess;
+}
+
 }  // namespace
 
 int LaunchSage2PublicPrepared(const ExactProblem& problem, const ExactPrepared& prepared,
@@ -24,8 +56,10 @@ int LaunchSage2PublicPrepared(const ExactProblem& problem, const ExactPrepared& 
 int LaunchSage2Public(const ExactProblem& problem, void* workspace, CUstream_st* stream) {
   if (!exact::ExactTakes(problem) || workspace == nullptr) return cudaErrorInvalidValue;
   if (WritesNothing(problem)) return cudaSuccess;
+  int error = CheckReachable(problem, workspace);
+  if (error != cudaSuccess) return error;
   const ExactPrepared prepared = PreparedIn(problem, workspace);
-  const int error = LaunchExactPrepare(problem, prepared, stream);
+  error = LaunchExactPrepare(problem, prepared, stream);
   return error == cudaSuccess ? LaunchSage2PublicPrepared(problem, prepared, nullptr, stream)
                               : error;
 }
