@@ -1,5 +1,5 @@
 // The index of golden cases: which inputs, and the SHA-256 of what the public library made of them.
-// Form: tests/data/sage2/README.md.
+// Form: tests/data/README.md.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // The inputs of the golden cases: integers only, so that every language makes the same bits.
-// Source: tests/data/sage2/README.md.
+// Source: tests/data/README.md.
 #pragma once
 
 #include <cstdint>

@@ -137,7 +137,7 @@ void ExpectTensor(const SafetensorsFile& file, const std::string& key, const Byt
 TEST(OraclePrepareTest, BytesOfTheFiles) {
   OracleHardware hardware;
   hardware.rcp = &H200Rcp;
-  for (const char* name : {"aligned_q128_kv192", "one_row", "d64_200", "fp16_192"}) {
+  for (const char* name : {"aligned_q128_kv192", "one_row", "d64_200"}) {
     SCOPED_TRACE(name);
     const SafetensorsFile file =
         SafetensorsFile::Open(std::string(H3RT_TEST_DATA "/sage2/") + name + ".safetensors")
