@@ -24,6 +24,7 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
   const auto on_row = [&](const lab::CornerRow& row) {
     Say(options, invocation, row.Text() + "\n");
   };
+  const int64_t start = lab::NowUs();
   H3RT_ASSIGN_OR_RETURN(const std::vector<lab::CornerRow> rows,
                         lab::RunAttentionCorners(request, GlobalCancel(), on_row));
   Outcome outcome{.json = {{"compared", rows.size()}, {"rows", Json::array()}}};
@@ -34,6 +35,16 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
   }
   outcome.json["failed"] = failed;
   Say(options, invocation, fmt::format("{} compared, {} failed\n", rows.size(), failed));
+  if (!golden.bundle.empty()) {
+    H3RT_ASSIGN_OR_RETURN(
+        const std::vector<lab::NewEvidence> evidence,
+        lab::CornerEvidence(golden.request, golden.large, rows, start, lab::NowUs()));
+    H3RT_RETURN_IF_ERROR(lab::WriteBundle(golden.bundle, evidence));
+    Say(options, invocation,
+        fmt::format("{} pieces of evidence in {}\n", evidence.size(), golden.bundle));
+    outcome.json["bundle"] = golden.bundle;
+    outcome.json["evidence"] = evidence.size();
+  }
   if (failed > 0) outcome.code = ExitCode::kAnswerIsNo;
   return outcome;
 }
@@ -41,11 +52,16 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
 absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invocation,
                                GoldenOptions golden) {
   lab::GoldenRequest& request = golden.request;
+  // A machine without the laboratory's files goes without the policy.
+  lab::Findings ignored;
+  if (const auto policy = lab::LoadPolicy(options.store(), ignored)) {
+    request.policy_digest = lab::DigestOf(*policy);
+  }
   if (golden.corner || golden.large) {
-    if (!request.index.empty() || !golden.bundle.empty()) {
+    if (!request.index.empty()) {
       return InvalidArgument({.what = "--corner and --large",
-                              .got = "an index or --bundle beside them",
-                              .wanted = "--case and --path alone"});
+                              .got = "an index beside them",
+                              .wanted = "--case, --path and --bundle alone"});
     }
     return Corners(options, invocation, golden);
   }
@@ -58,11 +74,6 @@ absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invo
     return InvalidArgument({.what = "--bundle",
                             .got = "--impl " + request.impl,
                             .wanted = "sage2_public: what the host gives is compared by value"});
-  }
-  // A machine without the laboratory's files goes without the policy.
-  lab::Findings ignored;
-  if (const auto policy = lab::LoadPolicy(options.store(), ignored)) {
-    request.policy_digest = lab::DigestOf(*policy);
   }
   const auto on_row = [&](const lab::GoldenRow& row) {
     Say(options, invocation, row.Text() + "\n");

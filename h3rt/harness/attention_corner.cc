@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "h3rt/base/log.h"
+#include "h3rt/base/thread_pool.h"
 #include "h3rt/harness/attention_golden.h"
 #include "h3rt/kernels/attention/exact/check.h"
 #include "h3rt/kernels/attention/oracle/compare.h"
@@ -129,49 +131,84 @@ std::vector<std::string> CornerFaults(const ExactCase& corner, ExactHostCall& ca
   return faults;
 }
 
+namespace {
+
+struct CornerJob {
+  CornerRow row;
+  std::function<absl::Status(CornerRow&)> run;
+};
+
+// Every case of the request, for both granularities of its paths.
+std::vector<CornerJob> JobsOf(const CornerRequest& request, const std::vector<ExactCase>& table) {
+  std::vector<CornerJob> jobs;
+  const auto add = [&](const std::string& name, ExactPath path, ExactGranularity granularity,
+                       int64_t seed, int64_t elements, auto run) {
+    if (!request.case_name.empty() && name != request.case_name) return;
+    if (!request.path.empty() && request.path != PathName(path)) return;
+    jobs.push_back({{name, GoldenKey(path, granularity), path, seed, elements, {}}, run});
+  };
+  for (const ExactPath path : {ExactPath::kA16, ExactPath::kA32, ExactPath::kA1, ExactPath::kB}) {
+    for (const auto granularity : {ExactGranularity::kPerWarp, ExactGranularity::kPerThread}) {
+      for (size_t i = 0; !request.large && i < table.size(); ++i) {
+        const ExactCase& corner = table[i];
+        const ExactInputSpec& in = corner.inputs;
+        add(corner.name, path, granularity, static_cast<int64_t>(in.seed),
+            in.batch * in.q_len * in.q_heads * in.head_dim,
+            [&corner, path, granularity](CornerRow& row) {
+              return OneCase(corner, path, granularity, row);
+            });
+      }
+      for (size_t i = 0; request.large && i < std::size(kLarge); ++i) {
+        const LargeCase& large = kLarge[i];
+        add(large.name, path, granularity, 4, large.rows * large.heads * 128,
+            [&large, path, granularity](CornerRow& row) {
+              const auto fault = RunLarge(large, path, granularity);
+              if (fault.ok() && !fault->empty()) row.faults.push_back(*fault);
+              return fault.status();
+            });
+      }
+    }
+  }
+  return jobs;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<CornerRow>> RunAttentionCorners(
     const CornerRequest& request, const CancelToken& cancel,
     const std::function<void(const CornerRow&)>& on_row) {
   H3RT_RETURN_IF_ERROR(MakeAttentionDevice().status());
   const std::vector<ExactCase> table = ExactCases();
-  std::vector<CornerRow> rows;
-  size_t ran = 0;
-  const auto add = [&](const std::string& name, ExactPath path, ExactGranularity granularity,
-                       const std::function<absl::Status(CornerRow&)>& run) -> absl::Status {
-    if (!request.case_name.empty() && name != request.case_name) return absl::OkStatus();
-    if (!request.path.empty() && request.path != PathName(path)) return absl::OkStatus();
-    if (cancel.cancelled()) return Cancelled("attention corners");
-    if (++ran % 100 == 1) LogInfo(fmt::format("attention corners: {} done, {}", ran - 1, name));
-    CornerRow row;
-    row.name = name;
-    row.key = GoldenKey(path, granularity);
-    H3RT_RETURN_IF_ERROR(WithContext(run(row), name + " " + row.key));
-    if (on_row) on_row(row);
-    rows.push_back(std::move(row));
-    return absl::OkStatus();
-  };
-  for (const ExactPath path : {ExactPath::kA16, ExactPath::kA32, ExactPath::kA1, ExactPath::kB}) {
-    for (const auto granularity : {ExactGranularity::kPerWarp, ExactGranularity::kPerThread}) {
-      for (size_t i = 0; !request.large && i < table.size(); ++i) {
-        H3RT_RETURN_IF_ERROR(add(table[i].name, path, granularity, [&](CornerRow& row) {
-          return OneCase(table[i], path, granularity, row);
-        }));
-      }
-      for (size_t i = 0; request.large && i < std::size(kLarge); ++i) {
-        H3RT_RETURN_IF_ERROR(add(kLarge[i].name, path, granularity, [&](CornerRow& row) {
-          const auto fault = RunLarge(kLarge[i], path, granularity);
-          if (fault.ok() && !fault->empty()) row.faults.push_back(*fault);
-          return fault.status();
-        }));
-      }
-    }
-  }
-  if (rows.empty()) {
+  std::vector<CornerJob> jobs = JobsOf(request, table);
+  if (jobs.empty()) {
     return InvalidArgument({.what = "corner case and path",
                             .got = request.case_name + " " + request.path,
                             .wanted = "a name of the table, as " + table[0].name + " or " +
                                       kLarge[0].name + " (--large); a16, a32, a1, b"});
   }
+  std::mutex mutex;
+  std::vector<bool> done(jobs.size(), false);
+  size_t told = 0;
+  // A large case fills the device alone.
+  ThreadPool pool(request.large ? 1 : ThreadPool::HardwareThreads());
+  const absl::Status all =
+      pool.ParallelFor(static_cast<int64_t>(jobs.size()), &cancel, [&](int64_t index) {
+        const auto at = static_cast<size_t>(index);
+        CornerJob& job = jobs[at];
+        H3RT_RETURN_IF_ERROR(WithContext(job.run(job.row), job.row.name + " " + job.row.key));
+        const std::lock_guard lock(mutex);
+        done[at] = true;
+        for (; told < jobs.size() && done[told]; ++told) {
+          if (told % 100 == 0) {
+            LogInfo(fmt::format("attention corners: {} of {}", told, jobs.size()));
+          }
+          if (on_row) on_row(jobs[told].row);
+        }
+        return absl::OkStatus();
+      });
+  if (!all.ok()) return all;
+  std::vector<CornerRow> rows;
+  for (CornerJob& job : jobs) rows.push_back(std::move(job.row));
   return rows;
 }
 

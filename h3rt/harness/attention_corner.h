@@ -10,6 +10,7 @@
 #include "h3rt/base/json.h"
 #include "h3rt/harness/attention_device.h"
 #include "h3rt/kernels/attention/exact/exact_cases.h"
+#include "h3rt/ledger/store.h"
 
 namespace h3rt::lab {
 
@@ -39,6 +40,9 @@ absl::StatusOr<std::string> RunLarge(const LargeCase& large, ExactPath path,
 struct CornerRow {
   std::string name;
   std::string key;
+  ExactPath path = ExactPath::kB;
+  int64_t seed = 0;
+  int64_t elements = 0;  // of the output
   std::vector<std::string> faults;
   std::string Text() const;
 };
@@ -47,10 +51,18 @@ struct CornerRequest {
   std::string path;       // "a16", ...; empty: all
   bool large = false;     // the large cases instead of the table
 };
-// kInvalidArgument for an unknown case or path, with the names; kFailedPrecondition without a GPU.
+// Many cases at a time, the host's part of them on as many threads as there are; `on_row` gets them
+// in the order of the table, one at a time. kInvalidArgument for an unknown case or path, with the
+// names; kFailedPrecondition without a GPU.
 absl::StatusOr<std::vector<CornerRow>> RunAttentionCorners(
     const CornerRequest& request, const CancelToken& cancel,
     const std::function<void(const CornerRow&)>& on_row);
+
+// One parity piece a path, over its rows: a case's mismatches are its faults.
+struct GoldenRequest;
+absl::StatusOr<std::vector<NewEvidence>> CornerEvidence(const GoldenRequest& request, bool large,
+                                                        const std::vector<CornerRow>& rows,
+                                                        int64_t start_us, int64_t end_us);
 
 // A finished call against the contract: untouched gaps, the oracle from captured checkpoints, the
 // bytes of the contiguous problem, and refusals. `plain`, `captured`: of `call`; `dense`: plain, of

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "h3rt/base/hash.h"
+#include "h3rt/harness/attention_corner.h"
 #include "h3rt/harness/attention_golden.h"
 #include "h3rt/harness/envelope.h"
 #include "h3rt/harness/gpu.h"
@@ -66,7 +68,8 @@ struct Machine {
 };
 
 NewEvidence Envelope(const GoldenRequest& request, const Experiment& experiment, const char* kind,
-                     const Machine& machine, int64_t start_us, int64_t end_us) {
+                     const Machine& machine, int64_t start_us, int64_t end_us,
+                     const char* instead = nullptr) {
   MeasuredRun run{.kind = kind,
                   .experiment = experiment.id,
                   .arm = &experiment.arms[1],
@@ -76,6 +79,7 @@ NewEvidence Envelope(const GoldenRequest& request, const Experiment& experiment,
                   .start_us = start_us,
                   .end_us = end_us,
                   .policy_digest = request.policy_digest};
+  if (instead != nullptr) run.argv = {"h3rt", "lab", "attention-golden", instead};
   if (request.repeat >= 0) {
     run.argv.insert(run.argv.end(), {"--repeat", std::to_string(request.repeat)});
   }
@@ -163,6 +167,50 @@ NewEvidence Timing(const GoldenRequest& request, const Experiment& experiment,
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<NewEvidence>> CornerEvidence(const GoldenRequest& request, bool large,
+                                                        const std::vector<CornerRow>& rows,
+                                                        int64_t start_us, int64_t end_us) {
+  Machine machine;
+  H3RT_ASSIGN_OR_RETURN(machine.environment, GpuEnvironment());
+  H3RT_ASSIGN_OR_RETURN(machine.target, GpuTarget());
+  std::map<std::string, Doc> cases;
+  for (const CornerRow& row : rows) {
+    ExperimentWorkload workload;
+    const std::string id = row.name + "/" + row.key;
+    workload.id = id.c_str();
+    workload.level = Level::kRagged;
+    workload.seed = static_cast<uint64_t>(row.seed);
+    OutputNumbers numbers;
+    numbers.elements = row.elements;
+    // A fault is one of the whole case: how many bits it moves is in its text.
+    numbers.mismatches = static_cast<int64_t>(row.faults.size());
+    if (!row.faults.empty()) {
+      numbers.rel_l2 = numbers.max_abs = std::numeric_limits<double>::infinity();
+      numbers.max_ulp = INT64_MAX;
+    }
+    Doc& own = cases[PathName(row.path)];
+    if (own.is_null()) own = Doc::array();
+    own.push_back(ParityCase(workload, large ? "first and last rows" : "o, lse and checkpoints",
+                             numbers, 0, row.faults.empty()));
+  }
+  const char* const against = large ? "the same rows in a small contiguous problem"
+                                    : "the contract's oracle, from captured checkpoints";
+  const ExperimentCheck check{against, ExperimentCheck::Mode::kBitwise, 0, ""};
+  std::vector<NewEvidence> evidence;
+  for (const auto& [path, own] : cases) {
+    H3RT_ASSIGN_OR_RETURN(const Experiment* experiment,
+                          ExperimentOf(request.experiment + "-" + path));
+    H3RT_ASSIGN_OR_RETURN(Doc body, ParityBody(check, own, Doc()));
+    NewEvidence piece = Envelope(request, *experiment, "parity", machine, start_us, end_us,
+                                 large ? "--large" : "--corner");
+    piece.blobs["comparator_selftest"] = CanonicalText(At(body, "comparator_selftest"));
+    body.erase("comparator_selftest");
+    piece.envelope["body"] = std::move(body);
+    evidence.push_back(std::move(piece));
+  }
+  return evidence;
+}
 
 ExperimentWorkload GoldenWorkload(const GoldenCase& golden) {
   const ExactInputSpec& in = golden.inputs;

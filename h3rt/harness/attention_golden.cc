@@ -29,12 +29,6 @@ constexpr double kLargeProducts = 1e11;  // q k^T of a case: 20 launches instead
 constexpr double kMostHostProducts = 3e10;
 constexpr int64_t kMostCheckpointBytes = int64_t{4} << 30;
 
-int64_t NowUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 double ProductsOf(const ExactInputSpec& in) {
   return static_cast<double>(in.batch * in.q_heads) * static_cast<double>(in.q_len) *
          static_cast<double>(in.k_len) * static_cast<double>(in.head_dim);
@@ -322,6 +316,12 @@ class Runner {
 };
 
 }  // namespace
+
+int64_t NowUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 std::string PathName(ExactPath path) {
   switch (path) {

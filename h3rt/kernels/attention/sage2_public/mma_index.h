@@ -19,15 +19,15 @@ struct Source {
   int row;
   int chunk;
 };
-// A operand of step `step` (32 bytes of depth): rows first_row to + 15, queries.
-H3RT_HOST_DEVICE constexpr Source RowSource(int first_row, int step, int lane) {
+// A operand of step `step` (32 channels): 16 query rows from `first_row`.
+H3RT_HOST_DEVICE constexpr Source QuerySource(int first_row, int step, int lane) {
   return {first_row + lane % 16, 2 * step + lane / 16};
 }
-// B operands of step `step`: rows 16 group to + 7, then + 8 to + 15, keys of K or channels of V.
-H3RT_HOST_DEVICE constexpr Source ColumnSource(int group, int step, int lane) {
+// B operands of step `step`: keys 16 group to + 7, then + 8 to + 15.
+H3RT_HOST_DEVICE constexpr Source KeySource(int group, int step, int lane) {
   return {16 * group + lane % 8 + 8 * (lane / 16), 2 * step + lane / 8 % 2};
 }
-// B operands of both steps of a V tile: channels 8 column_tile to + 7.
+// B operands of both steps (32 positions each) of 8 channels.
 H3RT_HOST_DEVICE constexpr Source ValueSource(int column_tile, int lane) {
   return {8 * column_tile + lane % 8, lane / 8};
 }

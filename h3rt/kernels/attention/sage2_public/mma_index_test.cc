@@ -177,7 +177,7 @@ TEST(MmaIndexTest, FragmentsOfScoresAreTheOperandsOfTheInstruction) {
     const Warp k(dim, kTileKeys, 2);
     for (int step = 0; step < dim / 32; ++step) {
       for (int first = 0; first < 128; first += 16) {
-        const auto a = q.Load([&](int lane) { return mma_index::RowSource(first, step, lane); });
+        const auto a = q.Load([&](int lane) { return mma_index::QuerySource(first, step, lane); });
         for (int lane = 0; lane < kLanes; ++lane) {
           for (int word = 0; word < 4; ++word) {
             for (int byte = 0; byte < 4; ++byte) {
@@ -190,7 +190,7 @@ TEST(MmaIndexTest, FragmentsOfScoresAreTheOperandsOfTheInstruction) {
         }
       }
       for (int group = 0; group < kTileKeys / 16; ++group) {
-        const auto b = k.Load([&](int lane) { return mma_index::ColumnSource(group, step, lane); });
+        const auto b = k.Load([&](int lane) { return mma_index::KeySource(group, step, lane); });
         for (int lane = 0; lane < kLanes; ++lane) {
           for (int word = 0; word < 4; ++word) {  // two of the lower 8 keys, two of the upper
             for (int byte = 0; byte < 4; ++byte) {
@@ -208,25 +208,6 @@ TEST(MmaIndexTest, FragmentsOfScoresAreTheOperandsOfTheInstruction) {
 
 TEST(MmaIndexTest, FragmentsOfValuesAreTheOperandsOfTheInstruction) {
   const Warp v(kTileKeys, 128, 3);  // rows are channels, columns positions
-  for (int step = 0; step < 2; ++step) {
-    for (int group = 0; group < 128 / 16; ++group) {
-      const auto b = v.Load([&](int lane) { return mma_index::ColumnSource(group, step, lane); });
-      for (int lane = 0; lane < kLanes; ++lane) {
-        for (int word = 0; word < 4; ++word) {  // two of the lower 8 channels, two of the upper
-          for (int byte = 0; byte < 4; ++byte) {
-            EXPECT_EQ(b[static_cast<unsigned>(lane)][static_cast<unsigned>(word)]
-                       [static_cast<unsigned>(byte)],
-                      Warp::Value(16 * group + 8 * (word / 2) + BColumn(lane),
-                                  32 * step + BDepth(lane, word % 2, byte), 3));
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(MmaIndexTest, FragmentsOfBothStepsOfValuesAreTheOperandsOfTheInstruction) {
-  const Warp v(kTileKeys, 128, 3);
   for (int column_tile = 0; column_tile < 128 / 8; ++column_tile) {
     const auto b = v.Load([&](int lane) { return mma_index::ValueSource(column_tile, lane); });
     for (int lane = 0; lane < kLanes; ++lane) {

@@ -64,14 +64,15 @@ __device__ __forceinline__ void MmaScores(uint32_t q_tile, uint32_t k_tile, int 
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       LoadMatrices(a[part],
-                   q_tile + mma_index::ChunkOffset(kDim, mma_index::RowSource(first_row + 16 * part,
-                                                                              step, warp_lane)));
+                   q_tile + mma_index::ChunkOffset(kDim, first_row + 16 * part + warp_lane % 16,
+                                                   2 * step + warp_lane / 16));
     }
 #pragma unroll
     for (int group = 0; group < 4; ++group) {
       uint32_t b[4];
       LoadMatrices(b, k_tile + mma_index::ChunkOffset(
-                                   kDim, mma_index::ColumnSource(group, step, warp_lane)));
+                                   kDim, 16 * group + warp_lane % 8 + 8 * (warp_lane / 16),
+                                   2 * step + warp_lane / 8 % 2));
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
         MmaS8(c[part][2 * group], a[part], b[0], b[1]);
@@ -98,88 +99,69 @@ __device__ __forceinline__ void KeepFour(const Sage2Arguments& args, const TileP
   }
 }
 
-// One step of one column tile of P V: `sums` = P V, plus what it was where
-// `step` is not 0. A1 starts from the rescaled RO, the others from zero; A16
-// sums in `halves`.
-template <ExactPath kPath, bool kCapture>
-__device__ __forceinline__ void MmaStep(int step, const uint32_t* p8, uint32_t v0, uint32_t v1,
-                                        const RowState (&rows)[2], const float* ro,
-                                        uint32_t (&halves)[2], float (&sums)[4]) {
+// One column tile of P V over the two steps of an epoch, and RO of it.
+template <ExactPath kPath, int kDim, bool kCapture>
+__device__ __forceinline__ void MmaColumn(const Sage2Arguments& args, const TilePlace& place,
+                                          int64_t epoch, int column_tile, const uint32_t (&p8)[8],
+                                          const uint32_t (&v)[4], const RowState (&rows)[2],
+                                          float* out) {
   using namespace device;
-  if constexpr (kPath == ExactPath::kA16) {
-    if (step == 0) halves[0] = halves[1] = 0;
-    MmaE4m3Half(halves[0], halves[1], p8, v0, v1);
-    if (kCapture || step == 1) {
+  const float a[2] = {rows[0].a, rows[1].a};
+  float u[4];
+  if constexpr (kPath == ExactPath::kA1) {
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        sums[k] = FromF16(static_cast<uint16_t>(halves[k / 2] >> (16 * (k % 2))));
-      }
-    }
+    for (int k = 0; k < 4; ++k) u[k] = MulFtz(out[k], a[k / 2]);
   } else {
-    if (step == 0) {
+#pragma unroll
+    for (float& value : u) value = 0.0f;
+  }
+  uint32_t halves[2] = {0, 0};
+#pragma unroll
+  for (int step = 0; step < 2; ++step) {
+    if constexpr (kPath == ExactPath::kA16) {
+      MmaE4m3Half(halves[0], halves[1], p8 + 4 * step, v[2 * step], v[2 * step + 1]);
+    } else {
+      MmaE4m3(u[0], u[1], u[2], u[3], p8 + 4 * step, v[2 * step], v[2 * step + 1]);
+    }
+    if (kPath == ExactPath::kA16 && (kCapture || step == 1)) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        sums[k] = kPath == ExactPath::kA1 ? MulFtz(ro[k], rows[k / 2].a) : 0.0f;
+        u[k] = FromF16(static_cast<uint16_t>(halves[k / 2] >> (16 * (k % 2))));
       }
     }
-    MmaE4m3(sums[0], sums[1], sums[2], sums[3], p8, v0, v1);
+    if constexpr (kCapture) {
+      KeepFour(args, place, args.capture.u, epoch * 2 + step, args.epochs * 2, kDim, column_tile,
+               u);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    out[k] = kPath == ExactPath::kA1 ? u[k] : FmaFtz(a[k / 2], out[k], u[k]);
   }
 }
 
-// P V of an epoch and RO of it. Both steps of two column tiles are taken
-// together, so that four chains overlap. A1, whose sums are RO itself, takes a
-// step of all tiles before the next step: half as many words of P are unpacked
-// at a time.
+// P V of an epoch, 8 channels at a time.
 template <ExactPath kPath, int kDim, bool kCapture>
-__device__ __forceinline__ void MmaValues(const Sage2Arguments& args, TilePlace place, int epoch,
-                                          uint32_t v_tile, const uint32_t (&p8)[2][8],
-                                          const RowState (&rows)[2][2], float (&out)[2][kDim / 2]) {
+__device__ __forceinline__ void MmaColumns(const Sage2Arguments& args, TilePlace place, int epoch,
+                                           uint32_t v_tile, const uint32_t (&p8)[2][8],
+                                           const RowState (&rows)[2][2],
+                                           float (&out)[2][kDim / 2]) {
   using namespace device;
-  constexpr int kTogether = kPath == ExactPath::kA1 ? kDim / 16 : 2;
   const int64_t row = place.row;
 #pragma unroll
-  for (int first = 0; first < kDim / 8; first += kTogether) {
-    uint32_t halves[2][kTogether][2];
-    float u[2][kTogether][4];
+  for (int column_tile = 0; column_tile < kDim / 8; ++column_tile) {
+    uint32_t v[4];
+    LoadMatrices(v, v_tile + mma_index::ChunkOffset(
+                                 64, mma_index::ValueSource(column_tile, place.warp_lane)));
 #pragma unroll
-    for (int step = 0; step < 2; ++step) {
-#pragma unroll
-      for (int i = 0; i < kTogether; i += 2) {
-        uint32_t v[4];
-        LoadMatrices(
-            v, v_tile + mma_index::ChunkOffset(
-                            64, mma_index::ColumnSource((first + i) / 2, step, place.warp_lane)));
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-#pragma unroll
-          for (int part = 0; part < 2; ++part) {
-            MmaStep<kPath, kCapture>(step, p8[part] + 4 * step, v[2 * side], v[2 * side + 1],
-                                     rows[part], &out[part][4 * (first + i + side)],
-                                     halves[part][i + side], u[part][i + side]);
-            if constexpr (kCapture) {
-              place.row = row + 16 * part;
-              KeepFour(args, place, args.capture.u, int64_t{epoch} * 2 + step, args.epochs * 2,
-                       kDim, first + i + side, u[part][i + side]);
-            }
-          }
-        }
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        float* const ro = &out[part][4 * (first + i)];
-        float(&sums)[4] = u[part][i];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          if (kPath != ExactPath::kA1) sums[k] = FmaFtz(rows[part][k / 2].a, ro[k], sums[k]);
-          ro[k] = sums[k];
-        }
-        if constexpr (kCapture) {
-          place.row = row + 16 * part;
-          KeepFour(args, place, args.capture.ro, epoch, args.epochs, kDim, first + i, sums);
-        }
+    for (int part = 0; part < 2; ++part) {
+      place.row = row + 16 * part;
+      MmaColumn<kPath, kDim, kCapture>(args, place, epoch, column_tile, p8[part], v, rows[part],
+                                       &out[part][4 * column_tile]);
+      if constexpr (kCapture) {
+        const float c[4] = {out[part][4 * column_tile], out[part][4 * column_tile + 1],
+                            out[part][4 * column_tile + 2], out[part][4 * column_tile + 3]};
+        KeepFour(args, place, args.capture.ro, epoch, args.epochs, kDim, column_tile, c);
       }
     }
   }
@@ -187,7 +169,7 @@ __device__ __forceinline__ void MmaValues(const Sage2Arguments& args, TilePlace 
 
 // P V of an epoch for A16, 16 channels at a time: the V of the next 16 is loaded, and the sums of
 // the last 16 are widened, beside the products of these. The same operations on each element as
-// MmaStep and MmaValues.
+// MmaColumn.
 template <int kDim>
 __device__ __forceinline__ void MmaHalfColumns(const TilePlace& place, uint32_t v_tile,
                                                const uint32_t (&p8)[2][8],
@@ -266,7 +248,7 @@ __device__ __forceinline__ void MmaEpoch(const Sage2Arguments& args, TilePlace p
     MmaHalfColumns<kDim>(place, v_tile, p8, rows, out);
   } else {
     place.row = row;
-    MmaValues<kPath, kDim, kCapture>(args, place, epoch, v_tile, p8, rows, out);
+    MmaColumns<kPath, kDim, kCapture>(args, place, epoch, v_tile, p8, rows, out);
   }
 }
 
