@@ -23,7 +23,7 @@ done
   printf '```\n'
   "$program" lab --help
   printf '```\n'
-  for command in validate status show plan run gate set retry import "log verify" "log show" \
+  for command in validate status show plan run gate add set retry import "log verify" "log show" \
     "log append" "log anchor" "log repair" verify report diff \
     attention-golden schema; do
     printf '\n## h3rt lab %s\n\n```\n' "$command"

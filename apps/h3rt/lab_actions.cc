@@ -136,6 +136,13 @@ struct SetOptions {
   std::string invalidate;
 };
 
+// A JSON file in the words of people. Nothing, with the findings, where it is no such document.
+absl::StatusOr<std::optional<lab::Doc>> ReadWords(const std::string& file,
+                                                  lab::Findings& findings) {
+  H3RT_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
+  return lab::ParseDocument(text, file, 1, findings);
+}
+
 absl::StatusOr<Outcome> Set(const LabOptions& options, const Invocation& invocation,
                             const SetOptions& set) {
   if (!set.invalidate.empty()) {
@@ -154,8 +161,7 @@ absl::StatusOr<Outcome> Set(const LabOptions& options, const Invocation& invocat
       .id = set.id, .title = set.title, .decision = set.because, .kind = set.kind};
   if (!set.patch_file.empty()) {
     lab::Findings findings;
-    H3RT_ASSIGN_OR_RETURN(std::string text, ReadFile(set.patch_file, 1 << 20));
-    const std::optional<lab::Doc> patch = lab::ParseDocument(text, set.patch_file, 1, findings);
+    H3RT_ASSIGN_OR_RETURN(const std::optional<lab::Doc> patch, ReadWords(set.patch_file, findings));
     if (!patch) return OutcomeOf(findings, options, invocation, "set");
     request.patch = *patch;
   }
@@ -166,6 +172,17 @@ absl::StatusOr<Outcome> Set(const LabOptions& options, const Invocation& invocat
   return Outcome{.json = {{"log_seq", seq}}};
 }
 
+absl::StatusOr<Outcome> Add(const LabOptions& options, const Invocation& invocation,
+                            lab::AddRequest request, const std::string& file) {
+  lab::Findings findings;
+  H3RT_ASSIGN_OR_RETURN(const std::optional<lab::Doc> words, ReadWords(file, findings));
+  if (!words) return OutcomeOf(findings, options, invocation, "add");
+  request.words = *words;
+  H3RT_ASSIGN_OR_RETURN(const int64_t seq, lab::AddRecord(options.store(), request, options.now));
+  Say(options, invocation, fmt::format("{}: a new record, log entry {}\n", request.id, seq));
+  return Outcome{.json = {{"log_seq", seq}}};
+}
+
 absl::StatusOr<Outcome> Retry(const LabOptions& options, const Invocation& invocation) {
   H3RT_ASSIGN_OR_RETURN(const lab::Lab laboratory, lab::OpenLab(options.store()));
   const std::vector<std::string> due = lab::RetryDue(laboratory);
@@ -173,6 +190,27 @@ absl::StatusOr<Outcome> Retry(const LabOptions& options, const Invocation& invoc
   for (const std::string& line : due) text += line + "\n";
   Say(options, invocation, text + fmt::format("{} blocked records are due\n", due.size()));
   return Outcome{.json = {{"due", due}}};
+}
+
+void AddAdd(CLI::App& lab, LabOptions& options, Invocation& invocation) {
+  auto add = std::make_shared<lab::AddRequest>();
+  auto file = std::make_shared<std::string>();
+  CLI::App* command =
+      AddLabCommand(lab, "add", "Open a new record: incomplete, with what its file says of it",
+                    options, invocation);
+  command->add_option("id", add->id, "An id that the registry neither has nor retired")->required();
+  command->add_option("--record", *file, "A JSON file with the fields of the record")->required();
+  command->add_option("--because", add->decision, "Why, for the log")->required();
+  command->add_option("--title", add->title, "Title of the log entry; default: one with the id");
+  command->footer(
+      "The file gives name, group and kind, and may give decision.text, relations, retention, "
+      "scope "
+      "and\n"
+      "variants; other fields are refused. No gate has run, no source is named: `lab set` does "
+      "that.");
+  command->callback([=, &options, &invocation] {
+    invocation.run = [=, &options, &invocation] { return Add(options, invocation, *add, *file); };
+  });
 }
 
 void AddRun(CLI::App& lab, LabOptions& options, Invocation& invocation) {
@@ -261,6 +299,8 @@ void AddLabActions(CLI::App& lab, LabOptions& options, Invocation& invocation) {
   command->callback([=, &options, &invocation] {
     invocation.run = [=, &options, &invocation] { return Gate(options, invocation, *id, *gate); };
   });
+
+  AddAdd(lab, options, invocation);
 
   auto set = std::make_shared<SetOptions>();
   command = AddLabCommand(lab, "set",

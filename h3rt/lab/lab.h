@@ -54,6 +54,23 @@ struct GateReport {
 absl::StatusOr<GateReport> ApplyGates(const Store& store, std::string_view id,
                                       std::string_view gate, const std::string& now);
 
+// A record of which nothing is known yet: every field, empty, with status incomplete and without
+// name, group, kind, the missing entries of its nulls (UnexplainedNulls) and a digest. `seq`: the
+// entry it comes with.
+Doc EmptyRecord(std::string_view id, int64_t seq);
+// A new native record. `words` gives name, group and kind, and may give decision.text, relations,
+// retention, scope and variants (each at least its vid); the rest is as in EmptyRecord, with a
+// missing entry for each null that needs one. Refused, with nothing written, for an id that exists,
+// is retired or is none, for other fields, and for a record that `lab validate` would find faulty.
+struct AddRequest {
+  std::string id;
+  Doc words = Doc::object();
+  std::string title = {};     // of the log entry; empty: one that names the id
+  std::string decision = {};  // of the log entry: why
+};
+absl::StatusOr<int64_t> AddRecord(const Store& store, const AddRequest& request,
+                                  const std::string& now);
+
 // An author's change of a record: an RFC 7396 patch of its fields, with the reason. Identity,
 // gates, evidence and provenance cannot be patched. A status must be permitted by the evidence and
 // reachable from the old one. `source.digest` is computed where source.state is present.

@@ -3,6 +3,7 @@
 
 #include "h3rt/lab/lab.h"
 #include "h3rt/lab/test_store.h"
+#include "h3rt/ledger/schema.h"
 
 namespace h3rt::lab {
 namespace {
@@ -194,6 +195,117 @@ TEST(SetRecord, ChangesWhatPeopleDecideAndNothingElse) {
   EXPECT_TRUE(Says(refused({{"group", "no-such-group"}}), "E-"));
   request.decision.clear();
   EXPECT_TRUE(Says(refused({{"name", "Third name"}}), "--because"));
+}
+
+Doc GoodWords() {
+  return {{"name", "A new record"}, {"group", "elementwise"}, {"kind", "candidate"}};
+}
+
+TEST(AddRecord, FillsWhatTheFileLeavesOutAndTheStoreHolds) {
+  const ActionStore t;
+  Doc words = GoodWords();
+  words["decision"]["text"] = "To be measured.";
+  words["scope"] = {{"archs", {"sm_90a"}}, {"non_claims", {"no timing"}}};
+  words["relations"]["derived_from"] = {kId};
+  words["retention"]["purpose"] = {"evidence"};
+  words["variants"] = {{{"vid", "wide"}}, {{"vid", "narrow"}, {"params", {{"rows", "two"}}}}};
+  const AddRequest request{
+      .id = "gamma-three", .words = words, .title = "A third", .decision = "It is wanted."};
+  const int64_t seq = AddRecord(t.store, request, "").value();
+  const Doc record = t.Get("gamma-three");
+  for (const char* field : {"name", "group", "kind"}) EXPECT_EQ(record[field], words[field]);
+  EXPECT_EQ(record["decision"], Doc({{"log_seq", seq}, {"text", "To be measured."}}));
+  EXPECT_EQ(record["scope"]["archs"], Doc::array({"sm_90a"}));
+  EXPECT_EQ(record["scope"]["workloads"], Doc::array());
+  EXPECT_EQ(record["relations"]["derived_from"], Doc::array({kId}));
+  EXPECT_EQ(record["retention"]["purpose"], Doc::array({"evidence"}));
+  EXPECT_EQ(TextAt(record["variants"][0], "vid"), "wide");
+  EXPECT_TRUE(record["variants"][0]["note"].is_null());
+  EXPECT_EQ(TextAt(record["variants"][1]["params"], "rows"), "two");
+  EXPECT_EQ(TextAt(record, "status"), "incomplete");
+  EXPECT_EQ(record["provenance"], Doc({{"from", nullptr}, {"origin", "native"}}));
+  EXPECT_EQ(TextAt(record["source"], "state"), "not_started");
+  for (const char* gate : kGates) EXPECT_TRUE(record["gates"][gate].is_null());
+  EXPECT_EQ(UnexplainedNulls(record), std::vector<std::string>());
+  ASSERT_EQ(record["missing"].size(), 5u);
+  for (const char* pointer :
+       {"/baseline", "/boundary", "/scope/eligible", "/source/commit", "/source/patch"}) {
+    const Doc* gap = FindBy(record["missing"], "pointer", pointer);
+    ASSERT_NE(gap, nullptr) << pointer;
+    EXPECT_EQ(TextAt(*gap, "why"), "not_applicable");
+  }
+  const Doc entry = LastEntry(t);
+  EXPECT_EQ(IntAt(entry, "seq"), seq);
+  EXPECT_EQ(TextAt(entry, "title"), "A third");
+  EXPECT_EQ(TextAt(entry, "decision"), "It is wanted.");
+  ASSERT_EQ(entry["records"].size(), 1u);
+  EXPECT_TRUE(entry["records"][0]["before"].is_null());
+  EXPECT_EQ(entry["records"][0]["after"], record["record_digest"]);
+  EXPECT_EQ(t.Check().errors(), 0) << TextOf(t.Check());
+}
+
+TEST(AddRecord, ThreeFieldsAreEnoughAlsoForARecordThatThePolicyMisses) {
+  ActionStore t;
+  t.ChangePolicy([](Doc& policy) { policy["required_ids"].push_back("gamma-three"); });
+  EXPECT_EQ(t.Check().errors(), 1) << TextOf(t.Check());
+  const AddRequest request{.id = "gamma-three", .words = GoodWords(), .decision = "Wanted."};
+  ASSERT_TRUE(AddRecord(t.store, request, "").ok());
+  EXPECT_EQ(TextAt(LastEntry(t), "title"), "New record: gamma-three");
+  EXPECT_EQ(t.Check().errors(), 0) << TextOf(t.Check());
+}
+
+TEST(AddRecord, RefusesWhatIsNoRecordAndWritesNothing) {
+  const ActionStore t;
+  Findings findings;
+  Registry registry = LoadRegistry(t.store, findings).value();
+  registry.header["tombstones"] = {"old-one"};
+  t.Write(kRegistryFile, RegistryText(registry));
+  const std::string before = t.Read(kRegistryFile), log = t.Read(kLogFile);
+  const auto refused = [&](const std::string& id, const Doc& change, std::string_view words) {
+    AddRequest request{.id = id, .words = GoodWords(), .decision = "Wanted."};
+    if (change.is_object()) request.words.update(change);
+    if (!change.is_object()) request.words = change;
+    const absl::Status status = AddRecord(t.store, request, "").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << id << change << status;
+    EXPECT_TRUE(Says(status, words)) << id << change << status;
+  };
+  const Doc same = Doc::object();
+  const std::string id = "gamma-three";
+  refused(kId, same, "an id that the registry has");
+  refused("old-one", same, "a retired id");
+  for (const char* bad : {"", "ab", "Gamma", "gamma--three", "-gamma", "gamma_three", "../gamma"}) {
+    refused(bad, same, "words with one hyphen");
+  }
+  refused(std::string(81, 'a'), same, "3 to 80");
+  refused(id, Doc::array(), "no object");
+  refused(id, "words", "no object");
+  for (const char* field : {"id", "status", "gates", "evidence", "source", "provenance", "mood"}) {
+    refused(id, {{field, "x"}}, std::string("field ") + field);
+  }
+  refused(id, {{"decision", {{"log_seq", 1}}}}, "field decision.log_seq");
+  refused(id, {{"scope", "all"}}, "scope that is no object");
+  refused(id, {{"scope", {{"mood", 1}}}}, "E-FIELD");
+  refused(id, {{"scope", {{"archs", {"gpu"}}}}}, "E-");
+  refused(id, {{"variants", 3}}, "E-TYPE");
+  refused(id, {{"variants", {3}}}, "E-TYPE");
+  refused(id, {{"variants", {Doc::object()}}}, "E-FIELD");
+  refused(id, {{"variants", {{{"vid", "a"}}, {{"vid", "a"}}}}}, "two variants");
+  refused(id, {{"name", nullptr}}, "E-");
+  refused(id, {{"group", "no-such-group"}}, "E-ENUM");
+  refused(id, {{"kind", "idea"}}, "E-ENUM");
+  refused(id, {{"retention", {{"callable", true}}}}, "nothing to call");
+  refused(id, {{"relations", {{"derived_from", {"nobody-here"}}}}}, "E-REL-DANGLING");
+  refused(id, {{"relations", {{"derived_from", {id}}}}}, "E-REL-SELF");
+  refused(id, {{"relations", {{"supersedes", {kId}}}}}, "E-REL-ONESIDED");
+  for (const char* field : {"name", "group", "kind"}) {
+    AddRequest request{.id = id, .words = GoodWords(), .decision = "Wanted."};
+    request.words.erase(field);
+    EXPECT_TRUE(Says(AddRecord(t.store, request, "").status(), std::string("no ") + field));
+  }
+  const AddRequest silent{.id = id, .words = GoodWords()};
+  EXPECT_TRUE(Says(AddRecord(t.store, silent, "").status(), "--because"));
+  EXPECT_EQ(t.Read(kRegistryFile), before);
+  EXPECT_EQ(t.Read(kLogFile), log);
 }
 
 TEST(InvalidateEvidence, MarksWhatTheDigitsName) {

@@ -27,6 +27,7 @@ TEST(Docs, TheLaboratorysPageIsItsHelpTexts) {
                                                           {"lab", "plan"},
                                                           {"lab", "run"},
                                                           {"lab", "gate"},
+                                                          {"lab", "add"},
                                                           {"lab", "set"},
                                                           {"lab", "retry"},
                                                           {"lab", "import"},

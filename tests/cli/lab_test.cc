@@ -168,6 +168,36 @@ TEST(Lab, ARunWithoutAPlanOrADeviceChangesNothing) {
   EXPECT_EQ(ReadAll(copy / kLog), before);
 }
 
+TEST(Lab, ANewRecordIsOpenedOnceAndFromAGoodFileOnly) {
+  const LabCopy copy;
+  const std::string file = copy / "record.json";
+  const auto add = [&](const std::string& text) {
+    WriteAll(file, text);
+    return copy.Lab({"add", "lora-of-tests", "--record", file, "--because", "It is wanted."});
+  };
+  const std::string log = ReadAll(copy / kLog);
+  for (const char* bad : {"", "{", R"({"name":"N","name":"M","group":"lora","kind":"probe"})",
+                          R"({"name":"N","group":"lora"})",
+                          R"({"name":"N","group":"lora","kind":"probe","status":"incomplete"})"}) {
+    const ProgramRun run = add(bad);
+    EXPECT_NE(run.exit_code, 0) << bad << run.out;
+    EXPECT_FALSE((run.out + run.err).empty()) << bad;
+  }
+  EXPECT_EQ(
+      copy.Lab({"add", "lora-of-tests", "--record", copy / "none", "--because", "b"}).exit_code, 3);
+  EXPECT_EQ(ReadAll(copy / kLog), log) << "nothing was written";
+  const std::string good = R"({"name":"N","group":"lora","kind":"probe"})";
+  const ProgramRun run = add(good);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("lora-of-tests: a new record, log entry "));
+  EXPECT_THAT(copy.Lab({"show", "lora-of-tests"}).out, HasSubstr("incomplete"));
+  const ProgramRun again = add(good);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("an id that the registry has"));
+  EXPECT_EQ(copy.Lab({"report"}).exit_code, 0);
+  EXPECT_EQ(copy.Lab({"validate"}).exit_code, 0);
+}
+
 TEST(Lab, AnEntryInWordsIsAppendedAndTheLogStaysAPrefix) {
   const LabCopy copy;
   const std::string head = ReadAll(copy / "research/vortex_exact_attention/HEAD");
