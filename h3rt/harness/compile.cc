@@ -409,6 +409,8 @@ absl::StatusOr<CompileRun> CompileFor(const Store& store, const std::string& sou
   if (done.outcome != "ok") return done;
   H3RT_ASSIGN_OR_RETURN(const std::string code, ReadFile(output));
   H3RT_ASSIGN_OR_RETURN(done.cubin, ParseCubin(code, source));
+  // A source of host code alone: what launches the kernels of others.
+  if (done.cubin.kernels.empty()) return done;
   Findings findings;
   done.resources = ParsePtxasLog(done.log, source, findings);
   if (findings.errors() > 0) {
