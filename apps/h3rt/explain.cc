@@ -1,6 +1,7 @@
 // h3rt explain: what would run a problem of an op, in order of preference, and why the others not.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -14,6 +15,9 @@ namespace h3rt::cli {
 namespace {
 
 constexpr char kRecordPrefix[] = "vortex-exact-sage2-public-";
+
+// What exact attention takes at most; offsets in bytes stay within 63 bits.
+constexpr int64_t kMostElements = int64_t{1} << 59;
 
 struct AttentionOptions {
   std::string shape;
@@ -46,6 +50,17 @@ absl::StatusOr<AttentionShape> ParseShape(const std::string& text) {
                             .wanted = "B,NQ,NK,HQ,HK,D: six whole numbers, as "
                                       "1,37808,37808,56,56,128"});
   }
+  for (const auto& [len, heads] :
+       {std::pair{shape.q_len, shape.q_heads}, std::pair{shape.k_len, shape.k_heads}}) {
+    int64_t elements = 1;
+    for (const int64_t extent : {shape.batch, len, heads, shape.head_dim}) {
+      if (extent > 0 && elements > kMostElements / extent) {
+        return InvalidArgument(
+            {.what = "--shape", .got = text, .wanted = "at most 2^59 elements of q and of k"});
+      }
+      elements *= std::max<int64_t>(extent, 1);
+    }
+  }
   return shape;
 }
 
@@ -76,11 +91,13 @@ struct Place {
 
 absl::StatusOr<Place> PlaceOf(const AttentionOptions& options, const DeviceBuild& build) {
   if (!options.device.empty()) {
-    if (options.device.rfind("sm_", 0) != 0) {
-      return InvalidArgument(
-          {.what = "--device", .got = options.device, .wanted = "an architecture, as sm_90a"});
+    std::string known;
+    for (const ArchitectureRow& row : ArchitectureTable(build)) {
+      if (options.device == "sm_" + row.target) return Place{options.device, {}};
+      known += (known.empty() ? "sm_" : ", sm_") + row.target;
     }
-    return Place{options.device, {}};
+    return InvalidArgument(
+        {.what = "--device", .got = options.device, .wanted = "one of " + known});
   }
   const absl::StatusOr<DeviceList> list = ListDevices();
   if (absl::IsInvalidArgument(list.status())) return list.status();
@@ -117,7 +134,13 @@ std::vector<Entry> EntriesOf(const AttentionShape& shape, const AttentionOptions
                        kRecordPrefix + path});
   }
   const bool divides = shape.k_heads > 0 && shape.q_heads % shape.k_heads == 0;
-  std::string host = divides ? "" : WhyNotShape(shape, "bf16");
+  std::string host;
+  if (shape.head_dim < 1) {
+    host = "its head dimension is over 0";
+  } else if (shape.q_heads > 0 && !divides) {
+    host =
+        fmt::format("{} query heads are no multiple of {} key heads", shape.q_heads, shape.k_heads);
+  }
   if (host.empty() && options.causal && shape.q_len != shape.k_len) {
     host = "its causal mask is aligned at the last key, the exact one at the first";
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/h3rt/lab.h"
 #include "h3rt/harness/attention_corner.h"
@@ -49,6 +50,44 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
   return outcome;
 }
 
+// The table of corners has no use for the other flags.
+absl::Status CheckCornerFlags(const GoldenOptions& golden) {
+  const lab::GoldenRequest& request = golden.request;
+  if (golden.corner && golden.large) {
+    return InvalidArgument(
+        {.what = "--corner and --large", .got = "both", .wanted = "one of them"});
+  }
+  for (const auto& [other, given] : {std::pair{"an index", !request.index.empty()},
+                                     {"--impl", request.impl != "sage2_public"},
+                                     {"--granularity", !request.granularity.empty()},
+                                     {"--repeat", request.repeat >= 0},
+                                     {"--time", request.time > 0},
+                                     {"--checkpoints", request.checkpoints}}) {
+    if (!given) continue;
+    return InvalidArgument({.what = "--corner and --large",
+                            .got = std::string(other) + " beside them",
+                            .wanted = "--case, --path, --bundle and --experiment alone"});
+  }
+  return absl::OkStatus();
+}
+
+// Before the work: what was measured would be lost with the file.
+absl::Status CheckBundlePath(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    return NotFound({.what = "no folder for the bundle",
+                     .got = path,
+                     .wanted = "a file in a folder that exists",
+                     .where = "--bundle"});
+  }
+  if (std::filesystem::is_directory(path, error)) {
+    return InvalidArgument(
+        {.what = "--bundle", .got = "a folder, " + path, .wanted = "a file to write"});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invocation,
                                GoldenOptions golden) {
   lab::GoldenRequest& request = golden.request;
@@ -58,11 +97,8 @@ absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invo
     request.policy_digest = lab::DigestOf(*policy);
   }
   if (golden.corner || golden.large) {
-    if (!request.index.empty()) {
-      return InvalidArgument({.what = "--corner and --large",
-                              .got = "an index beside them",
-                              .wanted = "--case, --path and --bundle alone"});
-    }
+    H3RT_RETURN_IF_ERROR(CheckCornerFlags(golden));
+    if (!golden.bundle.empty()) H3RT_RETURN_IF_ERROR(CheckBundlePath(golden.bundle));
     return Corners(options, invocation, golden);
   }
   if (request.index.empty()) {
@@ -75,6 +111,7 @@ absl::StatusOr<Outcome> Golden(const LabOptions& options, const Invocation& invo
                             .got = "--impl " + request.impl,
                             .wanted = "sage2_public: what the host gives is compared by value"});
   }
+  if (request.evidence) H3RT_RETURN_IF_ERROR(CheckBundlePath(golden.bundle));
   const auto on_row = [&](const lab::GoldenRow& row) {
     Say(options, invocation, row.Text() + "\n");
     std::fflush(stdout);

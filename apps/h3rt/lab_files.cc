@@ -69,6 +69,15 @@ absl::StatusOr<Outcome> Import(const LabOptions& options, const Invocation& invo
   if (import.form == "seed-md") return ImportSeedPage(options, invocation, import);
   if (import.form == "bundle") return ImportBundleFile(options, invocation, import);
   lab::Findings findings;
+  if (import.check && import.form == "inventory") {
+    lab::VerifyInventory(options.store(), import.file, findings);
+    return OutcomeOf(findings, options, invocation, import.form);
+  }
+  if (import.check && import.form != "seed-log") {
+    return InvalidArgument({.what = "--check",
+                            .got = "form " + import.form,
+                            .wanted = "bundle, seed-md, seed-log or inventory"});
+  }
   absl::StatusOr<int64_t> seq(-1);
   if (import.form == "seed-log") {
     H3RT_ASSIGN_OR_RETURN(const std::string text, ReadFile(import.file, 16 << 20));

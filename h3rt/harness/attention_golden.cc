@@ -11,6 +11,7 @@
 #include "h3rt/base/hash.h"
 #include "h3rt/base/log.h"
 #include "h3rt/harness/attention_compare.h"
+#include "h3rt/io/safetensors.h"
 #include "h3rt/kernels/attention/oracle/compare.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/num/statistics.h"
@@ -27,11 +28,18 @@ constexpr double kErrorDeviations = 4;
 constexpr double kLargeProducts = 1e11;  // q k^T of a case: 20 launches instead of 1000
 // Host implementations and checkpoints take at most so many.
 constexpr double kMostHostProducts = 3e10;
+constexpr int64_t kMostHostElements = int64_t{1} << 28;  // of q, or of k
 constexpr int64_t kMostCheckpointBytes = int64_t{4} << 30;
 
 double ProductsOf(const ExactInputSpec& in) {
   return static_cast<double>(in.batch * in.q_heads) * static_cast<double>(in.q_len) *
          static_cast<double>(in.k_len) * static_cast<double>(in.head_dim);
+}
+
+bool TooLargeForHost(const ExactInputSpec& in) {
+  return ProductsOf(in) > kMostHostProducts ||
+         in.batch * in.q_len * in.q_heads * in.head_dim > kMostHostElements ||
+         in.batch * in.k_len * in.k_heads * in.head_dim > kMostHostElements;
 }
 
 std::string Lower(std::string text) {
@@ -59,6 +67,16 @@ absl::Status CheckRequest(const GoldenRequest& request, const GoldenIndex& index
                             .wanted = "one of " + names,
                             .where = "--impl"});
   }
+  if (request.impl != "sage2_public") {
+    for (const auto& [flag, given] : {std::pair{"--time", request.time > 0},
+                                      {"--repeat", request.repeat >= 0},
+                                      {"--checkpoints", request.checkpoints}}) {
+      if (!given) continue;
+      return InvalidArgument({.what = flag,
+                              .got = "--impl " + request.impl,
+                              .wanted = "sage2_public: the host runs once, compared by value"});
+    }
+  }
   if (!request.case_name.empty() && index.Find(request.case_name) == nullptr) {
     std::string names;
     for (const GoldenCase& one : index.cases) names += (names.empty() ? "" : ", ") + one.name;
@@ -77,6 +95,22 @@ absl::Status CheckRequest(const GoldenRequest& request, const GoldenIndex& index
                           .got = request.path + " " + request.granularity,
                           .wanted = "a16, a32, a1 or b; per_warp or per_thread; as the index has",
                           .where = request.index});
+}
+
+// A file beside the index may be missing; one that is there and cannot be read would quietly take
+// its comparisons away.
+absl::Status CheckFixtures(const GoldenRequest& request, const GoldenIndex& index) {
+  const std::filesystem::path folder = std::filesystem::path(request.index).parent_path();
+  std::vector<std::string> names = {"per_thread_quant"};
+  for (const GoldenCase& one : index.cases) {
+    if (request.case_name.empty() || request.case_name == one.name) names.push_back(one.name);
+  }
+  for (const std::string& name : names) {
+    const absl::Status status =
+        SafetensorsFile::Open((folder / (name + ".safetensors")).string()).status();
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckInputs(const GoldenCase& golden, const ExactInputs& inputs) {
@@ -134,7 +168,7 @@ class Runner {
  private:
   absl::Status Case(const GoldenCase& golden) {
     if (cancel_.cancelled()) return Cancelled("attention-golden");
-    const bool skipped = device_ == nullptr && ProductsOf(golden.inputs) > kMostHostProducts;
+    const bool skipped = device_ == nullptr && TooLargeForHost(golden.inputs);
     for (const GoldenOutput& output : golden.outputs) {
       if (!skipped || !Selects(request_, output)) continue;
       report_.rows.push_back({.case_name = golden.name, .key = output.key});
@@ -148,6 +182,7 @@ class Runner {
     reference_.reset();
     for (const GoldenOutput& output : golden.outputs) {
       if (!Selects(request_, output)) continue;
+      if (cancel_.cancelled()) return Cancelled("attention-golden");
       GoldenRow row{.case_name = golden.name, .key = output.key};
       H3RT_RETURN_IF_ERROR(device_ != nullptr ? OnDevice(golden, output, row)
                                               : OnHost(golden, output, row));
@@ -189,6 +224,10 @@ class Runner {
   }
 
   absl::Status OnHost(const GoldenCase& golden, const GoldenOutput& output, GoldenRow& row) {
+    if (!output.rel_l2) {
+      row.skipped = "the index has no rel_l2_vs_f32 to compare with";
+      return absl::OkStatus();
+    }
     ExactProblem problem = HostProblem(golden, output);
     AttentionRun run;
     run.o.assign(
@@ -398,6 +437,7 @@ absl::StatusOr<GoldenReport> RunAttentionGolden(
     const std::function<void(const GoldenRow&)>& on_row) {
   H3RT_ASSIGN_OR_RETURN(const GoldenIndex index, ReadGoldenIndex(request.index));
   H3RT_RETURN_IF_ERROR(CheckRequest(request, index));
+  H3RT_RETURN_IF_ERROR(CheckFixtures(request, index));
   if (request.evidence) H3RT_RETURN_IF_ERROR(CheckGoldenExperiments(request));
   return Runner(request, index, cancel, on_row).Run();
 }

@@ -38,12 +38,77 @@ TEST(Explain, AProblemThatNothingTakesIsANo) {
 }
 
 TEST(Explain, AShapeThatIsNoneIsRefused) {
-  for (const char* shape : {"1,2,3", "1,2,3,4,5,6,7", "1,2,3,4,5,x", "1,-2,3,4,5,6", "1,2,3,4,5,6 ",
-                            "1,2,3,4,5,99999999999999999999"}) {
+  for (const char* shape :
+       {"1,2,3", "1,2,3,4,5,6,7", "1,2,3,4,5,x", "1,-2,3,4,5,6", "1,2,3,4,5,6 ",
+        "1,2,3,4,5,99999999999999999999", "2147483648,2147483648,2147483648,8,8,128",
+        "1,4,1099511627776,4,4,1099511627776"}) {
     const ProgramRun run = RunProgram({"explain", "attention", "--shape", shape});
     EXPECT_EQ(run.exit_code, 2) << shape;
     EXPECT_THAT(run.err, HasSubstr("--shape")) << shape;
   }
+}
+
+TEST(Explain, ADeviceOutsideTheTableIsRefused) {
+  for (const char* device : {"sm_", "sm_1", "sm_999999999999999", "foo"}) {
+    const ProgramRun run =
+        RunProgram({"explain", "attention", "--shape", "1,2,2,2,2,64", "--device", device});
+    EXPECT_EQ(run.exit_code, 2) << device;
+    EXPECT_THAT(run.err, HasSubstr("sm_90a")) << device;
+  }
+}
+
+TEST(Explain, NothingTakesAHeadDimensionOfZero) {
+  EXPECT_EQ(RunProgram({"explain", "attention", "--shape", "1,2,2,2,2,0"}).exit_code, 1);
+}
+
+TEST(AttentionGolden, AFlagThatWouldDoNothingIsRefused) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {kIndex, "--impl", "ref", "--time", "3"},
+      {kIndex, "--impl", "oracle", "--checkpoints"},
+      {kIndex, "--impl", "cpu", "--repeat", "2"},
+      {"--corner", "--large"},
+      {"--corner", "--impl", "ref"},
+      {"--large", "--time", "3"},
+      {"--corner", "--granularity", "per_warp"},
+      {"--corner", "--repeat", "4"},
+      {"--corner", "--checkpoints"},
+      {kIndex, "--bundle", H3RT_TEST_DATA}};
+  for (const std::vector<std::string>& flags : wrong) {
+    std::vector<std::string> args = {"lab", "attention-golden"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    const ProgramRun run = RunProgram(args);
+    EXPECT_EQ(run.exit_code, 2) << flags.back() << run.err;
+    EXPECT_THAT(run.err, HasSubstr("got ")) << flags.back();
+  }
+  // Before any work, so also without a GPU.
+  for (const std::string& what : {std::string(kIndex), std::string("--corner")}) {
+    EXPECT_EQ(RunProgram({"lab", "attention-golden", what, "--bundle", "no/such/b"}).exit_code, 3);
+  }
+}
+
+TEST(AttentionGolden, ATruncatedFileBesideTheIndexIsAnError) {
+  const TemporaryFolder folder;
+  WriteAll(folder / "index.json", ReadAll(kIndex));
+  const std::vector<std::string> args = {
+      "lab", "attention-golden", folder / "index.json", "--impl", "ref", "--case", "one_row"};
+  EXPECT_EQ(RunProgram(args).exit_code, 0);  // none is there
+  const std::string whole = ReadAll(H3RT_TEST_DATA "/sage2/one_row.safetensors");
+  WriteAll(folder / "one_row.safetensors", whole.substr(0, whole.size() - 1));
+  const ProgramRun run = RunProgram(args);
+  EXPECT_EQ(run.exit_code, 7) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("one_row.safetensors"));
+}
+
+TEST(AttentionGolden, WithoutAnErrorInTheIndexTheHostComparesNothing) {
+  const TemporaryFolder folder;
+  std::string text = ReadAll(kIndex);
+  for (size_t at = 0; (at = text.find("rel_l2_vs_f32", at)) != std::string::npos;) {
+    text.replace(at, 13, "rel_l2_absent");
+  }
+  WriteAll(folder / "index.json", text);
+  const ProgramRun run = RunProgram(
+      {"lab", "attention-golden", folder / "index.json", "--impl", "ref", "--case", "one_row"});
+  EXPECT_EQ(run.exit_code, 10) << run.err;
 }
 
 TEST(AttentionGolden, TheHostsOpPassesByValue) {

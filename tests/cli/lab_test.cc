@@ -92,6 +92,23 @@ TEST(Lab, TheSeedPageIsFoundInconsistent) {
   }
 }
 
+TEST(Lab, CheckImportsNothing) {
+  const LabCopy copy;
+  constexpr char kHead[] = "research/vortex_exact_attention/HEAD";
+  const std::string head = ReadAll(copy / kHead);
+  // A folder that is not the inventory's.
+  const ProgramRun other = copy.Lab({"import", "inventory", H3RT_TEST_DATA "/sage2", "--check"});
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_THAT(other.out, HasSubstr("E-ART-FLAG"));
+  for (const char* form : {"fixture", "inspection", "ptxas-log", "sanitizer-log", "ncu-csv"}) {
+    const ProgramRun run =
+        copy.Lab({"import", form, H3RT_TEST_DATA "/sage2", "--experiment", kId, "--check"});
+    EXPECT_EQ(run.exit_code, 2) << form;
+    EXPECT_THAT(run.err, HasSubstr("--check")) << form;
+  }
+  EXPECT_EQ(ReadAll(copy / kHead), head);
+}
+
 TEST(Lab, EveryReaderSpeaksJson) {
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"validate"},

@@ -10,7 +10,8 @@ namespace h3rt {
 namespace {
 
 constexpr int64_t kMostExtent = int64_t{1} << 31;
-constexpr int64_t kMostElements = int64_t{1} << 40;
+// 16 GiB a tensor: inputs are made in memory.
+constexpr int64_t kMostElements = int64_t{1} << 33;
 constexpr std::string_view kHashEnd = "_sha256";
 
 struct PathName {
@@ -155,8 +156,28 @@ absl::StatusOr<GoldenOutput> ParseOutput(const std::string& key, const Json& jso
   }
   if (json.contains("rel_l2_vs_f32")) {
     H3RT_ASSIGN_OR_RETURN(output.rel_l2, JsonDouble(json, "rel_l2_vs_f32", place));
+    if (*output.rel_l2 < 0) {
+      return InvalidArgument({.what = "key \"rel_l2_vs_f32\"",
+                              .got = JsonSnippet(json["rel_l2_vs_f32"]),
+                              .wanted = "0 or more",
+                              .where = place});
+    }
   }
   return output;
+}
+
+// A name of a case is also that of a file beside the index, and is printed.
+absl::Status CheckName(const std::string& name, std::string_view where) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  if (!name.empty() && name.size() <= 80 && name[0] != '.' &&
+      name.find_first_not_of(kLetters) == name.npos) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument({.what = "key \"name\"",
+                          .got = JsonSnippet(Json(name)),
+                          .wanted = "1 to 80 letters, digits, _, - and ., the first not a .",
+                          .where = std::string(where)});
 }
 
 absl::StatusOr<GoldenCase> ParseCase(const std::string& section, const Json& json,
@@ -164,7 +185,8 @@ absl::StatusOr<GoldenCase> ParseCase(const std::string& section, const Json& jso
   GoldenCase golden;
   golden.section = section;
   H3RT_ASSIGN_OR_RETURN(golden.name, JsonString(json, "name", source));
-  const std::string where = std::string(source) + ", case " + golden.name.substr(0, 80);
+  H3RT_RETURN_IF_ERROR(CheckName(golden.name, source));
+  const std::string where = std::string(source) + ", case " + golden.name;
   H3RT_ASSIGN_OR_RETURN(golden.inputs, ParseInputs(json, where));
   H3RT_ASSIGN_OR_RETURN(golden.causal, Flag(json, "causal", where));
   H3RT_ASSIGN_OR_RETURN(golden.q_sha256, Hash(json, "q_sha256", where));

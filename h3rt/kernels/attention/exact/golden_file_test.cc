@@ -129,6 +129,16 @@ TEST(GoldenFileTest, Malformed) {
   });
   ExpectRefused("rel_l2",
                 [](Json&, Json& c) { c["out"]["sm89.fp32.per_warp"]["rel_l2_vs_f32"] = "0"; });
+  ExpectRefused("rel_l2",
+                [](Json&, Json& c) { c["out"]["sm89.fp32.per_warp"]["rel_l2_vs_f32"] = -1; });
+  for (const std::string& name : {std::string(), std::string("../x"), std::string("a/b"),
+                                  std::string("a\nb\x1b[31m"), std::string(81, 'x')}) {
+    ExpectRefused("name", [&](Json&, Json& c) { c["name"] = name; });
+  }
+  ExpectRefused("elements of q", [](Json&, Json& c) {
+    c["Nq"] = int64_t{1} << 31;
+    c["D"] = 8;
+  });
   ExpectRefused("one_head", [](Json&, Json& c) {
     c["name"] = "one_head";
     c["out"] = 3;
