@@ -56,7 +56,7 @@ Doc WorkloadDoc(const GoldenCase& golden) {
         {"head_dim", in.head_dim},
         {"causal", golden.causal ? 1 : 0}}},
       {"dtypes", {{"q", type}, {"k", type}, {"v", type}, {"o", type}}},
-      {"generator", "attention-golden/1"},
+      {"generator", kGoldenGenerator},
       {"seed", static_cast<int64_t>(in.seed)},
       {"input_sha256", {{"q", golden.q_sha256}, {"k", golden.k_sha256}, {"v", golden.v_sha256}}},
       {"calls", workload.calls}};

@@ -193,6 +193,8 @@ TEST_F(Tree, PolicyDoesNotMakeStaleInputsDo) {
   EXPECT_EQ(Look(evidence).cells.at("policy"), Cell::kChanged);
   evidence.json["workload"]["generator"] = "splitmix64/0";
   EXPECT_TRUE(Look(evidence).stale);
+  evidence.json["workload"]["generator"] = kGoldenGenerator;
+  EXPECT_FALSE(Look(evidence).stale);
 }
 
 TEST_F(Tree, ImportedAndUnrecordedAreNeverFresh) {
