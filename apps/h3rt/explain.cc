@@ -10,14 +10,13 @@
 #include "h3rt/cuda/device_info.h"
 #include "h3rt/harness/attention_compare.h"
 #include "h3rt/kernels/attention/attention.h"
+#include "h3rt/kernels/attention/exact/check.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 
 namespace h3rt::cli {
 namespace {
 
 constexpr char kRecordPrefix[] = "vortex-exact-sage2-public-";
-
-// What exact attention takes at most; offsets in bytes stay within 63 bits.
-constexpr int64_t kMostElements = int64_t{1} << 59;
 
 struct AttentionOptions {
   std::string shape;
@@ -54,7 +53,7 @@ absl::StatusOr<AttentionShape> ParseShape(const std::string& text) {
        {std::pair{shape.q_len, shape.q_heads}, std::pair{shape.k_len, shape.k_heads}}) {
     int64_t elements = 1;
     for (const int64_t extent : {shape.batch, len, heads, shape.head_dim}) {
-      if (extent > 0 && elements > kMostElements / extent) {
+      if (extent > 0 && elements > kMostExactElements / extent) {
         return InvalidArgument(
             {.what = "--shape", .got = text, .wanted = "at most 2^59 elements of q and of k"});
       }
@@ -243,7 +242,7 @@ absl::Status CpuBatch(const ExactProblem& p, int64_t batch, const ExecContext& c
     for (int64_t n = 0; n < len; ++n) {
       for (int64_t h = 0; h < heads; ++h) {
         for (int64_t d = 0; d < p.head_dim; ++d) {
-          to[at++] = lab::WidenExact(p.type, data[n * from.row_stride + h * from.head_stride + d]);
+          to[at++] = WidenExact(p.type, data[n * from.row_stride + h * from.head_stride + d]);
         }
       }
     }
@@ -266,7 +265,7 @@ absl::Status CpuBatch(const ExactProblem& p, int64_t batch, const ExecContext& c
   for (int64_t n = 0; n < p.q_len; ++n) {
     for (int64_t h = 0; h < p.q_heads; ++h) {
       for (int64_t d = 0; d < p.head_dim; ++d) {
-        to[n * p.o.row_stride + h * p.o.head_stride + d] = lab::NarrowExact(p.type, o[at++]);
+        to[n * p.o.row_stride + h * p.o.head_stride + d] = NarrowExact(p.type, o[at++]);
       }
     }
   }

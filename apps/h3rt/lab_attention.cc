@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/h3rt/lab.h"
+#include "h3rt/base/utc.h"
 #include "h3rt/harness/attention_corner.h"
 #include "h3rt/harness/attention_golden.h"
 #include "h3rt/imports/import.h"
@@ -25,7 +26,7 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
   const auto on_row = [&](const lab::CornerRow& row) {
     Say(options, invocation, row.Text() + "\n");
   };
-  const int64_t start = lab::NowUs();
+  const int64_t start = NowNs() / 1000;
   H3RT_ASSIGN_OR_RETURN(const std::vector<lab::CornerRow> rows,
                         lab::RunAttentionCorners(request, GlobalCancel(), on_row));
   Outcome outcome{.json = {{"compared", rows.size()}, {"rows", Json::array()}}};
@@ -39,7 +40,7 @@ absl::StatusOr<Outcome> Corners(const LabOptions& options, const Invocation& inv
   if (!golden.bundle.empty()) {
     H3RT_ASSIGN_OR_RETURN(
         const std::vector<lab::NewEvidence> evidence,
-        lab::CornerEvidence(golden.request, golden.large, rows, start, lab::NowUs()));
+        lab::CornerEvidence(golden.request, golden.large, rows, start, NowNs() / 1000));
     H3RT_RETURN_IF_ERROR(lab::WriteBundle(golden.bundle, evidence));
     Say(options, invocation,
         fmt::format("{} pieces of evidence in {}\n", evidence.size(), golden.bundle));

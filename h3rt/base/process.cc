@@ -14,16 +14,12 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "h3rt/base/utc.h"
+
 namespace h3rt {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-int64_t UtcNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Pipe {
   int read_end = -1, write_end = -1;
@@ -173,7 +169,7 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv,
   launch.report_fd = report.write_end;
 
   ProgramResult result;
-  result.start_ns = UtcNs();
+  result.start_ns = NowNs();
   const Clock::time_point start = Clock::now();
   Watch watch;
   watch.pid = ::fork();
@@ -193,7 +189,7 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv,
   WatchOver(out, err, options, start, watch, result);
   result.wall_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-  result.end_ns = UtcNs();
+  result.end_ns = NowNs();
   if (watch.cancelled) return Cancelled(argv[0]);
   if (WIFEXITED(watch.status)) result.exit_code = WEXITSTATUS(watch.status);
   if (WIFSIGNALED(watch.status)) result.signal = WTERMSIG(watch.status);

@@ -10,10 +10,14 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 }  // namespace
 
+int64_t NowNs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 std::string UtcNow() {
   using std::chrono::floor;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const int64_t ns = NowNs();
   const std::chrono::sys_days days{floor<std::chrono::days>(std::chrono::seconds(ns / kSecond))};
   const std::chrono::year_month_day date(days);
   const int64_t second = ns / kSecond - days.time_since_epoch().count() * int64_t{86400};

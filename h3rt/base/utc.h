@@ -8,6 +8,8 @@
 
 namespace h3rt {
 
+// Nanoseconds since 1970, by the system's clock.
+int64_t NowNs();
 // UTC, "2026-08-26T14:03:22.123456789Z".
 std::string UtcNow();
 // Nanoseconds since 1970 of a time in exactly that form.

@@ -8,9 +8,9 @@
 
 #include "h3rt/base/check.h"
 #include "h3rt/base/hash.h"
+#include "h3rt/kernels/attention/exact/public_layout.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
-#include "h3rt/num/bf16.h"
-#include "h3rt/num/f16.h"
 
 namespace h3rt::lab {
 namespace {
@@ -18,48 +18,14 @@ namespace {
 // Products that a reference of all rows may take, and the rows beyond that.
 constexpr double kCheapProducts = 2e10;
 constexpr int64_t kLeastRows = 32;
-constexpr int64_t kLsePad = 64;  // tokens that the library pads V to
-
-std::span<const std::byte> BytesOf(const void* data, int64_t bytes) {
-  return {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
-}
 
 std::vector<std::byte> Copy(const void* data, int64_t bytes) {
-  const auto span = BytesOf(data, bytes);
-  return {span.begin(), span.end()};
+  const auto* const from = static_cast<const std::byte*>(data);
+  return {from, from + bytes};
 }
-
-// [B, H, padded, D] -> [B, N, H, D].
-std::vector<std::byte> Codes(const int8_t* codes, int64_t batch, int64_t heads, int64_t len,
-                             int64_t dim) {
-  const int64_t padded = exact::RoundUp(len, exact::kRowPad);
-  std::vector<std::byte> out(static_cast<size_t>(batch * heads * len * dim));
-  std::byte* to = out.data();
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t n = 0; n < len; ++n) {
-      for (int64_t h = 0; h < heads; ++h, to += dim) {
-        std::memcpy(to, codes + ((b * heads + h) * padded + n) * dim, static_cast<size_t>(dim));
-      }
-    }
-  }
-  return out;
-}
-
-// [B, H, D, padded to kRowPad] -> [B, D, H, padded to 64].
-std::vector<std::byte> ValueCodes(const uint8_t* codes, int64_t batch, int64_t heads, int64_t len,
-                                  int64_t dim) {
-  const int64_t padded = exact::RoundUp(len, exact::kRowPad);
-  const int64_t wanted = exact::RoundUp(len, kLsePad);
-  std::vector<std::byte> out(static_cast<size_t>(batch * heads * dim * wanted));
-  std::byte* to = out.data();
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t d = 0; d < dim; ++d) {
-      for (int64_t h = 0; h < heads; ++h, to += wanted) {
-        std::memcpy(to, codes + ((b * heads + h) * dim + d) * padded, static_cast<size_t>(wanted));
-      }
-    }
-  }
-  return out;
+template <typename T>
+std::vector<std::byte> Copy(const std::vector<T>& values) {
+  return Copy(values.data(), static_cast<int64_t>(values.size() * sizeof(T)));
 }
 
 // The distance of neighbours of a value in the type: one unit of its last place.
@@ -82,13 +48,6 @@ void MergeInto(LseDifference& total, const LseDifference& part) {
 }
 
 }  // namespace
-
-float WidenExact(ExactType type, uint16_t bits) {
-  return type == ExactType::kBf16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
-}
-uint16_t NarrowExact(ExactType type, float value) {
-  return type == ExactType::kBf16 ? FloatToBf16(value) : FloatToF16(value);
-}
 
 OutputHashes HashOutput(const ExactProblem& p, std::span<const uint16_t> o, ThreadPool& pool) {
   OutputHashes hashes;
@@ -118,9 +77,15 @@ absl::StatusOr<std::vector<std::byte>> PreparedBytes(const ExactProblem& p,
                                                      std::string_view tensor) {
   const ExactPreparedSizes sizes = PreparedSizes(p);
   const int64_t dim = p.padded_dim();
-  if (tensor == "q_int8") return Codes(prepared.q8, p.batch, p.q_heads, p.q_len, dim);
-  if (tensor == "k_int8") return Codes(prepared.k8, p.batch, p.k_heads, p.k_len, dim);
-  if (tensor == "v_fp8") return ValueCodes(prepared.v8, p.batch, p.k_heads, p.k_len, dim);
+  if (tensor == "q_int8") {
+    return Copy(PublicCodes(prepared.q8, p.batch, p.q_heads, p.q_len, dim));
+  }
+  if (tensor == "k_int8") {
+    return Copy(PublicCodes(prepared.k8, p.batch, p.k_heads, p.k_len, dim));
+  }
+  if (tensor == "v_fp8") {
+    return Copy(PublicValueCodes(prepared.v8, p.batch, p.k_heads, p.k_len, dim));
+  }
   if (tensor == "q_scale") return Copy(prepared.q_scale, sizes.q_scale * 4);
   if (tensor == "k_scale") return Copy(prepared.k_scale, sizes.k_scale * 4);
   if (tensor == "v_scale") return Copy(prepared.v_scale, sizes.v_scale * 4);
@@ -164,7 +129,7 @@ LseDifference CompareLse(const ExactProblem& p, const uint16_t* k_mean,
                static_cast<double>(WidenExact(p.type, mean[d]));
       }
       const auto at = static_cast<size_t>(tensor * p.q_len + n);
-      const float correction = WidenExact(p.type, NarrowExact(p.type, static_cast<float>(dot)));
+      const float correction = WidenExact(p.type, NarrowExactOnce(p.type, dot));
       const float expected = wanted.empty() ? lse_raw[at] + correction * p.sm_scale : wanted[at];
       ++part.elements;
       if (std::bit_cast<uint32_t>(expected) == std::bit_cast<uint32_t>(lse[at])) continue;

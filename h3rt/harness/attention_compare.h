@@ -70,7 +70,4 @@ class FloatReference {
   std::unique_ptr<double[]> o_;  // [batch, q_len, q_heads, head_dim]; only `rows_` are set
 };
 
-float WidenExact(ExactType type, uint16_t bits);
-uint16_t NarrowExact(ExactType type, float value);
-
 }  // namespace h3rt::lab

@@ -68,25 +68,46 @@ struct Machine {
 };
 
 NewEvidence Envelope(const GoldenRequest& request, const Experiment& experiment, const char* kind,
-                     const Machine& machine, int64_t start_us, int64_t end_us,
-                     const char* instead = nullptr) {
-  MeasuredRun run{.kind = kind,
-                  .experiment = experiment.id,
-                  .arm = &experiment.arms[1],
-                  .target = machine.target,
-                  .environment = machine.environment,
-                  .argv = {"h3rt", "lab", "attention-golden", "--impl", request.impl},
-                  .start_us = start_us,
-                  .end_us = end_us,
-                  .policy_digest = request.policy_digest};
-  if (instead != nullptr) run.argv = {"h3rt", "lab", "attention-golden", instead};
-  if (request.repeat >= 0) {
-    run.argv.insert(run.argv.end(), {"--repeat", std::to_string(request.repeat)});
-  }
-  if (request.time > 0) {
-    run.argv.insert(run.argv.end(), {"--time", std::to_string(request.time)});
-  }
+                     const Machine& machine, std::vector<std::string> argv, int64_t start_us,
+                     int64_t end_us) {
+  const MeasuredRun run{.kind = kind,
+                        .experiment = experiment.id,
+                        .arm = &experiment.arms[1],
+                        .target = machine.target,
+                        .environment = machine.environment,
+                        .argv = std::move(argv),
+                        .start_us = start_us,
+                        .end_us = end_us,
+                        .policy_digest = request.policy_digest};
   return {EnvelopeOf(run), {}};
+}
+
+std::vector<std::string> ArgvOf(const GoldenRequest& request) {
+  std::vector<std::string> argv = {"h3rt", "lab", "attention-golden", "--impl", request.impl};
+  if (request.repeat >= 0) {
+    argv.insert(argv.end(), {"--repeat", std::to_string(request.repeat)});
+  }
+  if (request.time > 0) argv.insert(argv.end(), {"--time", std::to_string(request.time)});
+  return argv;
+}
+
+absl::StatusOr<Machine> ThisMachine() {
+  Machine machine;
+  H3RT_ASSIGN_OR_RETURN(machine.environment, GpuEnvironment());
+  H3RT_ASSIGN_OR_RETURN(machine.target, GpuTarget());
+  return machine;
+}
+
+// Cases compared byte for byte with `against`; what the comparator saw of planted faults stands
+// beside them.
+absl::Status PutBody(const std::string& against, const Doc& cases, const Doc& repeat,
+                     NewEvidence& evidence) {
+  const ExperimentCheck check{against.c_str(), ExperimentCheck::Mode::kBitwise, 0, ""};
+  H3RT_ASSIGN_OR_RETURN(Doc body, ParityBody(check, cases, repeat));
+  evidence.blobs["comparator_selftest"] = CanonicalText(At(body, "comparator_selftest"));
+  body.erase("comparator_selftest");
+  evidence.envelope["body"] = std::move(body);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<const Experiment*> ExperimentOf(const std::string& id) {
@@ -119,13 +140,9 @@ absl::StatusOr<NewEvidence> Parity(const GoldenRequest& request, const Experimen
   }
   // The worst of all rows, with the launches of the row that had most.
   if (repeat.is_object()) repeat["distinct_digests"] = distinct;
-  const std::string against = "golden index " + index_digest;
-  const ExperimentCheck check{against.c_str(), ExperimentCheck::Mode::kBitwise, 0, ""};
-  H3RT_ASSIGN_OR_RETURN(Doc body, ParityBody(check, cases, repeat));
-  NewEvidence evidence = Envelope(request, experiment, "parity", machine, start_us, end_us);
-  evidence.blobs["comparator_selftest"] = CanonicalText(At(body, "comparator_selftest"));
-  body.erase("comparator_selftest");
-  evidence.envelope["body"] = std::move(body);
+  NewEvidence evidence =
+      Envelope(request, experiment, "parity", machine, ArgvOf(request), start_us, end_us);
+  H3RT_RETURN_IF_ERROR(PutBody("golden index " + index_digest, cases, repeat, evidence));
   Json own = Json::array();
   for (const Json& row : rows) {
     for (const GoldenMeasured* run : runs) {
@@ -150,8 +167,8 @@ NewEvidence Timing(const GoldenRequest& request, const Experiment& experiment,
                        .flags = 0,
                        .picoseconds = times.picoseconds[i]});
   }
-  NewEvidence evidence =
-      Envelope(request, experiment, "timing_single", machine, run.start_us, run.end_us);
+  NewEvidence evidence = Envelope(request, experiment, "timing_single", machine, ArgvOf(request),
+                                  run.start_us, run.end_us);
   evidence.blobs["samples"] = PackSamples(samples);
   evidence.envelope["workload"] = WorkloadDoc(*run.golden);
   evidence.envelope["body"] = {{"arm", (run.output->key + " " + times.part).substr(0, 80)},
@@ -171,9 +188,7 @@ NewEvidence Timing(const GoldenRequest& request, const Experiment& experiment,
 absl::StatusOr<std::vector<NewEvidence>> CornerEvidence(const GoldenRequest& request, bool large,
                                                         const std::vector<CornerRow>& rows,
                                                         int64_t start_us, int64_t end_us) {
-  Machine machine;
-  H3RT_ASSIGN_OR_RETURN(machine.environment, GpuEnvironment());
-  H3RT_ASSIGN_OR_RETURN(machine.target, GpuTarget());
+  H3RT_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
   std::map<std::string, Doc> cases;
   for (const CornerRow& row : rows) {
     ExperimentWorkload workload;
@@ -196,17 +211,14 @@ absl::StatusOr<std::vector<NewEvidence>> CornerEvidence(const GoldenRequest& req
   }
   const char* const against = large ? "the same rows in a small contiguous problem"
                                     : "the contract's oracle, from captured checkpoints";
-  const ExperimentCheck check{against, ExperimentCheck::Mode::kBitwise, 0, ""};
   std::vector<NewEvidence> evidence;
   for (const auto& [path, own] : cases) {
     H3RT_ASSIGN_OR_RETURN(const Experiment* experiment,
                           ExperimentOf(request.experiment + "-" + path));
-    H3RT_ASSIGN_OR_RETURN(Doc body, ParityBody(check, own, Doc()));
-    NewEvidence piece = Envelope(request, *experiment, "parity", machine, start_us, end_us,
-                                 large ? "--large" : "--corner");
-    piece.blobs["comparator_selftest"] = CanonicalText(At(body, "comparator_selftest"));
-    body.erase("comparator_selftest");
-    piece.envelope["body"] = std::move(body);
+    NewEvidence piece = Envelope(
+        request, *experiment, "parity", machine,
+        {"h3rt", "lab", "attention-golden", large ? "--large" : "--corner"}, start_us, end_us);
+    H3RT_RETURN_IF_ERROR(PutBody(against, own, Doc(), piece));
     evidence.push_back(std::move(piece));
   }
   return evidence;
@@ -239,9 +251,7 @@ absl::StatusOr<std::vector<NewEvidence>> GoldenEvidence(const GoldenRequest& req
                                                         const Json& rows) {
   std::vector<NewEvidence> evidence;
   if (measured.empty()) return evidence;
-  Machine machine;
-  H3RT_ASSIGN_OR_RETURN(machine.environment, GpuEnvironment());
-  H3RT_ASSIGN_OR_RETURN(machine.target, GpuTarget());
+  H3RT_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
   H3RT_ASSIGN_OR_RETURN(const std::string index_digest, Sha256OfFile(request.index));
   std::map<std::string, std::vector<const GoldenMeasured*>> paths;
   for (const GoldenMeasured& run : measured) {

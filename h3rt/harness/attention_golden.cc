@@ -10,8 +10,10 @@
 
 #include "h3rt/base/hash.h"
 #include "h3rt/base/log.h"
+#include "h3rt/base/utc.h"
 #include "h3rt/harness/attention_compare.h"
 #include "h3rt/io/safetensors.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/compare.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/num/statistics.h"
@@ -204,7 +206,7 @@ class Runner {
     const ExactProblem problem = HostProblem(golden, output);
     int64_t repeat = request_.repeat;
     if (repeat < 0) repeat = ProductsOf(golden.inputs) > kLargeProducts ? 20 : 1000;
-    GoldenMeasured measured{.golden = &golden, .output = &output, .start_us = NowUs()};
+    GoldenMeasured measured{.golden = &golden, .output = &output, .start_us = NowNs() / 1000};
     {
       H3RT_ASSIGN_OR_RETURN(const AttentionRun run, device_->Run(problem, repeat, cancel_));
       CompareGolden({golden, output, problem, run, fixtures_, pool_}, row, measured.cases);
@@ -218,7 +220,7 @@ class Runner {
                             device_->Time(problem, (request_.time + 1) / 2, cancel_));
       row.times = TimesJson(measured.times);
     }
-    measured.end_us = NowUs();
+    measured.end_us = NowNs() / 1000;
     measured_.push_back(std::move(measured));
     return absl::OkStatus();
   }
@@ -355,12 +357,6 @@ class Runner {
 };
 
 }  // namespace
-
-int64_t NowUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string PathName(ExactPath path) {
   switch (path) {

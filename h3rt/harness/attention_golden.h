@@ -71,9 +71,6 @@ absl::StatusOr<GoldenReport> RunAttentionGolden(
     const GoldenRequest& request, const CancelToken& cancel,
     const std::function<void(const GoldenRow&)>& on_row);
 
-// Microseconds since 1970, as evidence has them.
-int64_t NowUs();
-
 // What a run of one row left for its evidence.
 struct GoldenMeasured {
   const GoldenCase* golden = nullptr;

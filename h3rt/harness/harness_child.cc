@@ -1,9 +1,8 @@
 // The side of the harness that touches the device, in a process of its own.
 #include <unistd.h>
 
-#include <chrono>
-
 #include "h3rt/base/file.h"
+#include "h3rt/base/utc.h"
 #include "h3rt/harness/environment.h"
 #include "h3rt/harness/harness_run.h"
 #include "h3rt/harness/host.h"
@@ -76,9 +75,7 @@ absl::StatusOr<Doc> Do(const Experiment* experiment, const Doc& request,
 }  // namespace
 
 absl::Status RunChild(const std::string& request_file, const Experiment* experiment) {
-  const int64_t start_us = std::chrono::duration_cast<std::chrono::microseconds>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
+  const int64_t start_us = NowNs() / 1000;
   H3RT_ASSIGN_OR_RETURN(const std::string text, ReadFile(request_file, uint64_t{1} << 20));
   Findings findings;
   const std::optional<Doc> request = ParseDocument(text, request_file, 1, findings);

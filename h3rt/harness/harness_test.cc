@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "h3rt/base/file.h"
+#include "h3rt/base/utc.h"
 #include "h3rt/harness/environment.h"
 #include "h3rt/harness/gpu.h"
 #include "h3rt/harness/harness_run.h"
@@ -52,11 +52,7 @@ Doc Environment() {
   return environment;
 }
 
-int64_t NowUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t NowUs() { return NowNs() / 1000; }
 
 Doc Answer(const Doc& result) {
   return {{"ok", true},         {"result", result},           {"environment", Environment()},

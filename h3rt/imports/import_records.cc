@@ -130,31 +130,17 @@ Doc BuildRecord(const Doc& inventory, const std::string& id, const SeedPage& pag
     const Doc& value = At(words, name);
     return value.is_array() ? value : Doc::array();
   };
-  const Doc none = Doc::array();
-  Doc record = {{"artifacts", none}, {"baseline", nullptr},   {"closed", nullptr},
-                {"evidence", none},  {"missing", none},       {"skipped", none},
-                {"variants", none},  {"status", "incomplete"}};
-  record["id"] = id;
+  Doc record = EmptyRecord(id, seq);
   record["name"] = row != nullptr ? row->name : TextAt(words, "name");
   record["group"] = TextAt(words, "group");
   record["kind"] = TextAt(words, "kind");
   record["boundary"] = At(words, "boundary");
   record["imported_status"] = row != nullptr ? Doc(row->status) : Doc();
-  record["decision"] = {{"log_seq", seq}, {"text", TextAt(words, "decision")}};
-  for (const char* gate : kGates) record["gates"][gate] = nullptr;
-  record["scope"] = {{"archs", list("archs")},
-                     {"eligible", nullptr},
-                     {"non_claims", list("non_claims")},
-                     {"workloads", none}};
-  record["source"] = {{"commit", nullptr}, {"digest", nullptr},
-                      {"entry", none},     {"patch", nullptr},
-                      {"paths", none},     {"state", TextAt(words, "source_state", "not_started")}};
-  record["retention"] = {{"callable", false}, {"dispatch", "none"}, {"purpose", list("purpose")}};
-  record["relations"] = {{"derived_from", none},
-                         {"duplicate_of", nullptr},
-                         {"shares_evidence_with", none},
-                         {"superseded_by", nullptr},
-                         {"supersedes", none}};
+  record["decision"]["text"] = TextAt(words, "decision");
+  record["scope"]["archs"] = list("archs");
+  record["scope"]["non_claims"] = list("non_claims");
+  record["source"]["state"] = TextAt(words, "source_state", "not_started");
+  record["retention"]["purpose"] = list("purpose");
   if (At(words, "relations").is_object()) record["relations"].update(At(words, "relations"));
   for (const Doc& variant : list("variants")) {
     record["variants"].push_back({{"note", At(variant, "note")},
@@ -162,11 +148,11 @@ Doc BuildRecord(const Doc& inventory, const std::string& id, const SeedPage& pag
                                   {"source_digest", nullptr},
                                   {"vid", At(variant, "vid")}});
   }
-  record["provenance"] = {{"from", nullptr}, {"origin", row != nullptr ? "imported" : "native"}};
   Gaps gaps(record, row != nullptr);
   if (row != nullptr) {
-    record["provenance"]["from"] = {
-        {"document", page.file}, {"line", row->line}, {"sha256", page.sha256}};
+    record["provenance"] = {
+        {"from", {{"document", page.file}, {"line", row->line}, {"sha256", page.sha256}}},
+        {"origin", "imported"}};
     gaps.FromCell(inventory, row->gaps, seq);
   }
   gaps.Rest(BoolAt(words, "family"));

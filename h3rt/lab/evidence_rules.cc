@@ -3,13 +3,13 @@
 #include "h3rt/lab/evidence_rules.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "h3rt/base/utc.h"
 #include "h3rt/lab/scan.h"
 #include "h3rt/lab/tool_logs.h"
 #include "h3rt/lab/validate.h"
@@ -115,9 +115,7 @@ void Check::Times() {
   const int64_t end = IntAt(invocation, "end_us", -1);
   const char* const pointer = "/invocation/end_us";
   AddIf(end >= 0 && end < start, "E-TIME", pointer, "the run ended before it started");
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const int64_t ahead = std::max(start, end) -
-                        std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count();
+  const int64_t ahead = std::max(start, end) - NowNs() / 1000;
   if (ahead > kDayUs) {
     Add("E-TIME", pointer, "the run lies in the future");
   } else if (ahead > kClockSkewUs) {

@@ -1,6 +1,6 @@
 #include "h3rt/kernels/attention/attention_experiment.h"
 
-#include "h3rt/kernels/attention/exact/problem.h"
+#include "h3rt/kernels/attention/exact/inputs.h"
 #include "h3rt/kernels/attention/sage2_public/launch.h"
 
 namespace h3rt {
@@ -17,23 +17,15 @@ constexpr int64_t kCallsAStep = 50;
 // Dims: batch, q_len, k_len, q_heads, k_heads, head_dim. `granularity`: path B and its experiments
 // take per_thread, as the library does on Hopper; the others per_warp.
 ExactProblem ProblemOf(std::span<const int64_t> dims, ExactPath path) {
-  ExactProblem p;
-  p.path = path;
-  p.granularity = path == ExactPath::kB ? ExactGranularity::kPerThread : ExactGranularity::kPerWarp;
-  p.batch = dims[0];
-  p.q_len = dims[1];
-  p.k_len = dims[2];
-  p.q_heads = dims[3];
-  p.k_heads = dims[4];
-  p.head_dim = dims[5];
-  p.sm_scale = DefaultSmScale(p.head_dim);
-  const int64_t q_row = p.q_heads * p.head_dim;
-  const int64_t k_row = p.k_heads * p.head_dim;
-  p.q = {nullptr, p.q_len * q_row, q_row, p.head_dim};
-  p.k = {nullptr, p.k_len * k_row, k_row, p.head_dim};
-  p.v = p.k;
-  p.o = {nullptr, p.q_len * q_row, q_row, p.head_dim};
-  return p;
+  const ExactInputSpec spec = {.batch = dims[0],
+                               .q_len = dims[1],
+                               .k_len = dims[2],
+                               .q_heads = dims[3],
+                               .k_heads = dims[4],
+                               .head_dim = dims[5]};
+  return DenseProblem(
+      spec, path,
+      path == ExactPath::kB ? ExactGranularity::kPerThread : ExactGranularity::kPerWarp);
 }
 
 std::vector<ExperimentTensor> Inputs(std::span<const int64_t> dims) {

@@ -12,8 +12,6 @@ namespace {
 
 using Wide = __int128;
 
-// Every buffer of the workspace is a few bytes an element at most: all of them fit 63 bits.
-constexpr Wide kMostElements = Wide{1} << 59;
 constexpr float kLeastScale = 1.8e-5f;
 
 // a * b for values of about 2^63 at most, cut to 2^63: enough to see that a limit is passed.
@@ -52,7 +50,7 @@ absl::Status CheckExtents(const ExactProblem& p) {
   for (const auto& [name, e] : tensors) {
     const Wide rows = std::max<Wide>(Wide{e[2]} + exact::kRowPad, exact::kRowPad);
     const Wide elements = Times(Times(Times(e[0], e[1]), rows), p.padded_dim());
-    if (elements > kMostElements) {
+    if (elements > kMostExactElements) {
       return Refuse(std::string("padded elements of ") + name,
                     "[" + std::to_string(e[0]) + ", " + std::to_string(e[2]) + ", " +
                         std::to_string(e[1]) + ", " + std::to_string(p.head_dim) + "]",

@@ -6,6 +6,10 @@
 
 namespace h3rt {
 
+// Elements of q, or of k, with sequence and head padded: every buffer of the workspace is a few
+// bytes an element, so that all of them fit 63 bits.
+inline constexpr int64_t kMostExactElements = int64_t{1} << 59;
+
 // kInvalidArgument, naming the tensor or field, for: negative extents; q_heads not a multiple of
 // k_heads; head_dim outside 1..128; null data of a tensor that has elements; data that is not
 // aligned to its element; strides that make elements of the output overlap; sizes or offsets that

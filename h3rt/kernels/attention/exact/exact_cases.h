@@ -11,8 +11,7 @@
 
 #include "h3rt/kernels/attention/exact/inputs.h"
 #include "h3rt/kernels/attention/exact/problem.h"
-#include "h3rt/num/bf16.h"
-#include "h3rt/num/f16.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 
 namespace h3rt {
 
@@ -132,13 +131,6 @@ inline void Scatter(const std::vector<uint16_t>& dense, int64_t batch, int64_t l
   }
 }
 
-inline float Widen(ExactType type, uint16_t bits) {
-  return type == ExactType::kBf16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
-}
-inline uint16_t Narrow(ExactType type, float value) {
-  return type == ExactType::kBf16 ? FloatToBf16(value) : FloatToF16(value);
-}
-
 inline void Fill(const ExactCase& c, ExactInputs& in) {
   const ExactInputSpec& s = c.inputs;
   const int64_t width = s.k_heads * s.head_dim;
@@ -147,7 +139,7 @@ inline void Fill(const ExactCase& c, ExactInputs& in) {
     for (size_t i = 0; i < in.k.size(); ++i) {
       const int64_t row = static_cast<int64_t>(i) / width % s.k_len;
       const int64_t channel = static_cast<int64_t>(i) % s.head_dim;
-      in.k[i] = Narrow(s.type, change(Widen(s.type, in.k[i]), row, channel));
+      in.k[i] = NarrowExact(s.type, change(WidenExact(s.type, in.k[i]), row, channel));
     }
   };
   switch (c.fill) {
@@ -160,7 +152,7 @@ inline void Fill(const ExactCase& c, ExactInputs& in) {
       }
       return;
     case ExactFill::kConstantQ:
-      std::fill(in.q.begin(), in.q.end(), Narrow(s.type, 0.5f));
+      std::fill(in.q.begin(), in.q.end(), NarrowExact(s.type, 0.5f));
       return;
     case ExactFill::kZeroVChannel:
       for (size_t i = 1; i < in.v.size(); i += static_cast<size_t>(s.head_dim)) in.v[i] = 0;
@@ -203,17 +195,8 @@ inline ExactHostCall HostCallOf(const ExactCase& c, ExactPath path, ExactGranula
   const ExactInputSpec& s = c.inputs;
   ExactHostCall call;
   ExactProblem& p = call.problem;
-  p.path = path;
-  p.granularity = granularity;
-  p.type = s.type;
+  p = DenseProblem(s, path, granularity);
   p.causal = c.causal;
-  p.batch = s.batch;
-  p.q_heads = s.q_heads;
-  p.k_heads = s.k_heads;
-  p.q_len = s.q_len;
-  p.k_len = s.k_len;
-  p.head_dim = s.head_dim;
-  p.sm_scale = DefaultSmScale(s.head_dim);
 
   const auto q = StridesOf(c.layout, s.batch, s.q_len, s.q_heads, s.head_dim);
   const auto k = StridesOf(c.layout, s.batch, s.k_len, s.k_heads, s.head_dim);
@@ -242,7 +225,7 @@ inline ExactHostCall HostCallOf(const ExactCase& c, ExactPath path, ExactGranula
   call.inputs.assign(static_cast<size_t>(elements + kMargin), poison);
   call.outputs.assign(static_cast<size_t>(call.o_at + q.elements + kMargin), poison);
   const auto rows = static_cast<size_t>(s.batch * s.q_heads * s.q_len);
-  call.lse.assign(rows, exact_cases::Widen(ExactType::kBf16, 0xcdcd));
+  call.lse.assign(rows, WidenExact(ExactType::kBf16, 0xcdcd));
   call.lse_raw = call.lse;
 
   const ExactInputs in = InputsOf(c);

@@ -272,26 +272,9 @@ absl::StatusOr<GoldenIndex> ReadGoldenIndex(const std::string& path) {
 }
 
 ExactProblem GoldenProblem(const GoldenCase& golden, ExactPath path, ExactGranularity granularity) {
-  const ExactInputSpec& in = golden.inputs;
-  ExactProblem problem;
-  problem.path = path;
-  problem.granularity = granularity;
-  problem.type = in.type;
+  ExactProblem problem = DenseProblem(golden.inputs, path, granularity);
   problem.causal = golden.causal;
   problem.zero_v_nan = true;
-  problem.batch = in.batch;
-  problem.q_heads = in.q_heads;
-  problem.k_heads = in.k_heads;
-  problem.q_len = in.q_len;
-  problem.k_len = in.k_len;
-  problem.head_dim = in.head_dim;
-  problem.sm_scale = DefaultSmScale(in.head_dim);
-  const int64_t q_row = in.q_heads * in.head_dim;
-  const int64_t k_row = in.k_heads * in.head_dim;
-  problem.q = {nullptr, in.q_len * q_row, q_row, in.head_dim};
-  problem.k = {nullptr, in.k_len * k_row, k_row, in.head_dim};
-  problem.v = problem.k;
-  problem.o = {nullptr, in.q_len * q_row, q_row, in.head_dim};
   return problem;
 }
 

@@ -4,8 +4,7 @@
 
 #include "h3rt/base/check.h"
 #include "h3rt/base/thread_pool.h"
-#include "h3rt/num/bf16.h"
-#include "h3rt/num/f16.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 
 namespace h3rt {
 namespace {
@@ -23,10 +22,6 @@ float Draw(uint64_t seed, uint64_t stream, uint64_t index) {
   z ^= z >> 31;
   const uint64_t sum = (z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48);
   return static_cast<float>(static_cast<int32_t>(sum) - 131070) * 0x1p-15f;
-}
-
-uint16_t Round(ExactType type, float value) {
-  return type == ExactType::kBf16 ? FloatToBf16(value) : FloatToF16(value);
 }
 
 // body(begin, end) over [0, n), in pieces that depend on n alone.
@@ -65,7 +60,7 @@ ExactInputs MakeExactInputs(const ExactInputSpec& spec, int threads) {
   InPieces(pool, q_rows, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * q_width; i < end * q_width; ++i) {
       const float value = Draw(spec.seed, kQ, static_cast<uint64_t>(i)) * q_factor;
-      out.q[static_cast<size_t>(i)] = Round(spec.type, value);
+      out.q[static_cast<size_t>(i)] = NarrowExact(spec.type, value);
     }
   });
   InPieces(pool, k_rows, [&](int64_t begin, int64_t end) {
@@ -74,13 +69,35 @@ ExactInputs MakeExactInputs(const ExactInputSpec& spec, int threads) {
       for (int64_t c = 0; c < k_width; ++c) {
         const int64_t i = row * k_width + c;
         const float k = Draw(spec.seed, kK, static_cast<uint64_t>(i)) + row_bias[c];
-        out.k[static_cast<size_t>(i)] = Round(spec.type, k);
+        out.k[static_cast<size_t>(i)] = NarrowExact(spec.type, k);
         const float v = Draw(spec.seed, kV, static_cast<uint64_t>(i));
-        out.v[static_cast<size_t>(i)] = Round(spec.type, v);
+        out.v[static_cast<size_t>(i)] = NarrowExact(spec.type, v);
       }
     }
   });
   return out;
+}
+
+ExactProblem DenseProblem(const ExactInputSpec& spec, ExactPath path,
+                          ExactGranularity granularity) {
+  ExactProblem p;
+  p.path = path;
+  p.granularity = granularity;
+  p.type = spec.type;
+  p.batch = spec.batch;
+  p.q_heads = spec.q_heads;
+  p.k_heads = spec.k_heads;
+  p.q_len = spec.q_len;
+  p.k_len = spec.k_len;
+  p.head_dim = spec.head_dim;
+  p.sm_scale = DefaultSmScale(spec.head_dim);
+  const int64_t q_row = spec.q_heads * spec.head_dim;
+  const int64_t k_row = spec.k_heads * spec.head_dim;
+  p.q = {nullptr, spec.q_len * q_row, q_row, spec.head_dim};
+  p.k = {nullptr, spec.k_len * k_row, k_row, spec.head_dim};
+  p.v = p.k;
+  p.o = {nullptr, spec.q_len * q_row, q_row, spec.head_dim};
+  return p;
 }
 
 }  // namespace h3rt

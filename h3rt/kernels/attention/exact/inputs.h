@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "h3rt/kernels/attention/exact/contract.h"
+#include "h3rt/kernels/attention/exact/problem.h"
 
 namespace h3rt {
 
@@ -28,5 +28,9 @@ struct ExactInputs {
 };
 // On up to `threads` threads; the bits do not depend on their number.
 ExactInputs MakeExactInputs(const ExactInputSpec& spec, int threads = 1);
+
+// A problem of these extents over dense [batch, len, heads, head_dim] tensors, with the default
+// scale. Pointers are null.
+ExactProblem DenseProblem(const ExactInputSpec& spec, ExactPath path, ExactGranularity granularity);
 
 }  // namespace h3rt

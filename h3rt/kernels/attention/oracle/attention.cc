@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "h3rt/kernels/attention/exact/check.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/kernels/attention/oracle/strict_f32.h"
-#include "h3rt/num/bf16.h"
 #include "h3rt/num/e4m3.h"
-#include "h3rt/num/f16.h"
 
 namespace h3rt {
 namespace {
@@ -26,23 +25,6 @@ using strict::MulFtz;
 using strict::SubFtz;
 
 float Constant(uint32_t bits) { return strict::FromBits(bits); }
-
-// The float32 from which rounding to a 16-bit float gives what rounding `value` itself gives:
-// rounded to odd, so that no tie appears or disappears.
-float RoundToOdd(double value) {
-  const float near = static_cast<float>(value);
-  const uint32_t bits = std::bit_cast<uint32_t>(near);
-  if (!std::isfinite(value) || static_cast<double>(near) == value || (bits & 1u) != 0) return near;
-  const bool above = std::fabs(static_cast<double>(near)) > std::fabs(value);
-  return Constant(above ? bits - 1 : bits + 1);
-}
-
-uint16_t To16(ExactType type, float value) {
-  return type == ExactType::kBf16 ? FloatToBf16(value) : FloatToF16(value);
-}
-float From16(ExactType type, uint16_t bits) {
-  return type == ExactType::kBf16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
-}
 
 const std::array<double, 256>& E4m3Values() {
   static const std::array<double, 256> values = [] {
@@ -217,7 +199,7 @@ class Attention {
       total += value[epoch.p8[static_cast<size_t>(first + token)]] * value[v[position]];
     }
     if (problem_.path != ExactPath::kA16) return static_cast<float>(total);
-    return F16ToFloat(FloatToF16(RoundToOdd(total)));
+    return WidenExact(ExactType::kF16, NarrowExactOnce(ExactType::kF16, total));
   }
 
   // u, ro.
@@ -250,7 +232,7 @@ class Attention {
       const float ro = state.ro[static_cast<size_t>(channel)];
       const float out32 = MulFtz(MulFtz(ro, r), prepared_.v_scale[k_tensor_ * dim_ + channel]);
       if (out_.out32 != nullptr) out_.out32[at_ * dim_ + channel] = out32;
-      if (channel < problem_.head_dim) o[channel] = To16(problem_.type, out32);
+      if (channel < problem_.head_dim) o[channel] = NarrowExact(problem_.type, out32);
     }
     const float lg2 = hardware_.lg2 != nullptr ? hardware_.lg2(d) : strict::Lg2(d);
     const float lse2 = captured_.lse2 != nullptr ? captured_.lse2[at_] : AddFtz(lg2, state.m);
@@ -269,10 +251,10 @@ class Attention {
     const uint16_t* mean = prepared_.k_mean + k_tensor_ * dim_;
     double dot = 0.0;
     for (int64_t c = 0; c < problem_.head_dim; ++c) {
-      dot += static_cast<double>(From16(problem_.type, q[c])) *
-             static_cast<double>(From16(problem_.type, mean[c]));
+      dot += static_cast<double>(WidenExact(problem_.type, q[c])) *
+             static_cast<double>(WidenExact(problem_.type, mean[c]));
     }
-    const float correction = From16(problem_.type, To16(problem_.type, RoundToOdd(dot)));
+    const float correction = WidenExact(problem_.type, NarrowExactOnce(problem_.type, dot));
     return AddFtz(lse_raw, MulFtz(correction, problem_.sm_scale));
   }
 

@@ -150,7 +150,7 @@ void ExpectOutputNear(const Call& call, const std::vector<uint16_t>& library) {
       for (int64_t c = 0; c < p.head_dim; ++c) {
         const int64_t i = (row * p.q_heads + head) * p.head_dim + c;
         const double ours = call.OutputAt(i);
-        const double theirs = From16(p.type, library[static_cast<size_t>(i)]);
+        const double theirs = WidenExact(p.type, library[static_cast<size_t>(i)]);
         const double allowed = bound.Of(c);
         bounds += allowed * allowed;
         outputs += theirs * theirs;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "h3rt/kernels/attention/exact/inputs.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/compare.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/kernels/attention/oracle/strict_f32.h"
@@ -24,10 +25,6 @@ inline constexpr std::array<ExactPath, 4> kPaths = {ExactPath::kA16, ExactPath::
 inline constexpr std::array<ExactGranularity, 2> kGranularities = {ExactGranularity::kPerWarp,
                                                                    ExactGranularity::kPerThread};
 
-inline float From16(ExactType type, uint16_t bits) {
-  return type == ExactType::kBf16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
-}
-
 // A problem with all that it points to. Everything that is written is poisoned before.
 class Call {
  public:
@@ -38,24 +35,13 @@ class Call {
   Call(const ExactInputSpec& spec, ExactInputs given, ExactPath path, ExactGranularity granularity,
        bool causal = false)
       : inputs(std::move(given)) {
-    problem.path = path;
-    problem.granularity = granularity;
-    problem.type = spec.type;
+    problem = DenseProblem(spec, path, granularity);
     problem.causal = causal;
-    problem.batch = spec.batch;
-    problem.q_heads = spec.q_heads;
-    problem.k_heads = spec.k_heads;
-    problem.q_len = spec.q_len;
-    problem.k_len = spec.k_len;
-    problem.head_dim = spec.head_dim;
-    problem.sm_scale = DefaultSmScale(spec.head_dim);
-    const int64_t q_row = spec.q_heads * spec.head_dim;
-    const int64_t k_row = spec.k_heads * spec.head_dim;
-    problem.q = {inputs.q.data(), spec.q_len * q_row, q_row, spec.head_dim};
-    problem.k = {inputs.k.data(), spec.k_len * k_row, k_row, spec.head_dim};
-    problem.v = {inputs.v.data(), spec.k_len * k_row, k_row, spec.head_dim};
+    problem.q.data = inputs.q.data();
+    problem.k.data = inputs.k.data();
+    problem.v.data = inputs.v.data();
     o.assign(inputs.q.size(), 0xffffu);
-    problem.o = {o.data(), spec.q_len * q_row, q_row, spec.head_dim};
+    problem.o.data = o.data();
     const size_t rows = static_cast<size_t>(spec.batch * spec.q_heads * spec.q_len);
     lse.assign(rows, strict::FromBits(~0u));
     lse_raw.assign(rows, strict::FromBits(~0u));
@@ -85,7 +71,7 @@ class Call {
     return SizesOfCheckpoints(problem).m / (problem.batch * problem.q_heads * problem.q_len);
   }
   exact::Geometry geometry() const { return exact::GeometryOf(problem.path); }
-  float OutputAt(int64_t i) const { return From16(problem.type, o[static_cast<size_t>(i)]); }
+  float OutputAt(int64_t i) const { return WidenExact(problem.type, o[static_cast<size_t>(i)]); }
 
   ExactInputs inputs;
   ExactProblem problem;

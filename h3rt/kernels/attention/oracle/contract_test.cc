@@ -66,8 +66,7 @@ TEST(ContractTest, VTokensGoToTheirPositions) {
 }
 
 float Half(const Call& call, float value) {
-  return call.problem.type == ExactType::kBf16 ? Bf16ToFloat(FloatToBf16(value))
-                                               : F16ToFloat(FloatToF16(value));
+  return WidenExact(call.problem.type, NarrowExact(call.problem.type, value));
 }
 
 TEST(ContractTest, MeanOfKIsSummedInItsOrder) {
@@ -84,14 +83,14 @@ TEST(ContractTest, MeanOfKIsSummedInItsOrder) {
           float of_lane = 0.0f;
           for (int64_t key = chunk + lane; key < std::min<int64_t>(600, chunk + 256); key += 16) {
             of_lane =
-                AddFtz(of_lane, From16(type, call.inputs.k[static_cast<size_t>(key * 64 + c)]));
+                AddFtz(of_lane, WidenExact(type, call.inputs.k[static_cast<size_t>(key * 64 + c)]));
           }
           of_chunk = AddFtz(of_chunk, of_lane);
         }
         sum = AddFtz(sum, of_chunk);
       }
       const float mean = Half(call, MulFtz(sum, 1.0f / 600.0f));
-      ASSERT_EQ(From16(type, call.prepared.k_mean[c]), mean) << c;
+      ASSERT_EQ(WidenExact(type, call.prepared.k_mean[c]), mean) << c;
     }
   }
 }
@@ -138,9 +137,9 @@ void ExpectInt8Of(const Call& call, bool of_k) {
   const float* scales = of_k ? call.prepared.k_scale : call.prepared.q_scale;
   const ExactPreparedSizes sizes = PreparedSizes(p);
   const auto x = [&](int64_t row, int64_t c) {
-    const float value = From16(p.type, input[static_cast<size_t>(row * 64 + c)]);
+    const float value = WidenExact(p.type, input[static_cast<size_t>(row * 64 + c)]);
     if (!of_k) return value;
-    const float less = SubFtz(value, From16(p.type, call.prepared.k_mean[c]));
+    const float less = SubFtz(value, WidenExact(p.type, call.prepared.k_mean[c]));
     return per_warp ? less : Half(call, less);
   };
   for (int64_t index = 0; index < (of_k ? sizes.k_scale : sizes.q_scale); ++index) {

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "h3rt/base/thread_pool.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
-#include "h3rt/num/bf16.h"
-#include "h3rt/num/f16.h"
 
 namespace h3rt {
 namespace {
@@ -28,8 +27,7 @@ void Widen(const ExactProblem& p, const ExactInput& in, int64_t b, int64_t row, 
   for (int64_t c = 0; c < p.head_dim; ++c) {
     uint16_t bits = 0;
     std::memcpy(&bits, from + c * 2, 2);
-    to[c * step] = p.type == ExactType::kBf16 ? static_cast<double>(Bf16ToFloat(bits))
-                                              : static_cast<double>(F16ToFloat(bits));
+    to[c * step] = WidenExact(p.type, bits);
   }
 }
 

@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "h3rt/kernels/attention/exact/mean_order.h"
+#include "h3rt/kernels/attention/exact/type16.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/kernels/attention/oracle/strict_f32.h"
-#include "h3rt/num/bf16.h"
-#include "h3rt/num/f16.h"
 
 namespace h3rt {
 namespace {
@@ -18,12 +17,6 @@ using strict::FromBits;
 using strict::MaxFtz;
 using strict::MulFtz;
 
-float ToFloat(ExactType type, uint16_t bits) {
-  return type == ExactType::kBf16 ? Bf16ToFloat(bits) : F16ToFloat(bits);
-}
-uint16_t FromFloat(ExactType type, float value) {
-  return type == ExactType::kBf16 ? FloatToBf16(value) : FloatToF16(value);
-}
 bool IsFinite(ExactType type, uint16_t bits) {
   const uint32_t exponent = type == ExactType::kBf16 ? 0x7f80u : 0x7c00u;
   return (bits & exponent) != exponent;
@@ -44,7 +37,7 @@ struct Rows {
     for (int64_t c = 0; c < head_dim; ++c) {
       uint16_t bits = 0;
       std::memcpy(&bits, from + c * 2, 2);
-      to[c] = ToFloat(type, bits);
+      to[c] = WidenExact(type, bits);
     }
   }
   uint64_t FirstNotFinite() const {
@@ -151,7 +144,7 @@ class Preparer {
       for (int64_t chunk = 1; chunk < chunks_; ++chunk) {
         sum = AddFtz(sum, Partial(b, h, chunk, 0)[c]);
       }
-      mean[c] = FromFloat(p_.type, MulFtz(sum, factor));
+      mean[c] = NarrowExact(p_.type, MulFtz(sum, factor));
     }
   }
 
@@ -195,10 +188,10 @@ class Preparer {
     if (!is_k || !p_.smooth_k) return;
     const uint16_t* const mean = out_.k_mean + KHead(b, h) * dim_;
     for (int c = 0; c < dim_; ++c) {
-      const float x = strict::SubFtz(to[c], ToFloat(p_.type, mean[c]));
+      const float x = strict::SubFtz(to[c], WidenExact(p_.type, mean[c]));
       to[c] = p_.granularity == ExactGranularity::kPerWarp
                   ? x
-                  : ToFloat(p_.type, FromFloat(p_.type, x));
+                  : WidenExact(p_.type, NarrowExact(p_.type, x));
     }
   }
 

@@ -45,12 +45,12 @@ std::map<std::string, Bytes> Prepare(const GoldenCase& golden, const ExactInputs
   out["k_mean"] = BytesOf(w.Copy(r.k_mean, w.sizes.k_mean));
   const std::string qk = std::string(path == ExactPath::kB ? "sm90." : "sm89.") +
                          (granularity == ExactGranularity::kPerWarp ? "per_warp." : "per_thread.");
-  out[qk + "q_int8"] = BytesOf(TrimRows(r.q8, p.batch, p.q_heads, p.q_len, dim));
-  out[qk + "k_int8"] = BytesOf(TrimRows(r.k8, p.batch, p.k_heads, p.k_len, dim));
+  out[qk + "q_int8"] = BytesOf(PublicCodes(r.q8, p.batch, p.q_heads, p.q_len, dim));
+  out[qk + "k_int8"] = BytesOf(PublicCodes(r.k8, p.batch, p.k_heads, p.k_len, dim));
   out[qk + "q_scale"] = BytesOf(w.Copy(r.q_scale, w.sizes.q_scale));
   out[qk + "k_scale"] = BytesOf(w.Copy(r.k_scale, w.sizes.k_scale));
   const std::string v = path == ExactPath::kA16 ? "v2.25." : "v448.0.";
-  out[v + "v_fp8"] = BytesOf(TrimV(r.v8, p.batch, p.k_heads, p.k_len, dim));
+  out[v + "v_fp8"] = BytesOf(PublicValueCodes(r.v8, p.batch, p.k_heads, p.k_len, dim));
   out[v + "v_scale"] = BytesOf(w.Copy(r.v_scale, w.sizes.v_scale));
   return out;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "h3rt/kernels/attention/exact/public_layout.h"
 #include "h3rt/kernels/attention/oracle/oracle.h"
 #include "h3rt/kernels/attention/oracle/strict_f32.h"
 
@@ -84,37 +85,5 @@ class OracleWorkspace {
   const ExactPrepared prepared;
   const absl::Status status;
 };
-
-// Codes [batch, heads, padded rows, dim] to the golden files' [batch, rows, heads, dim].
-inline std::vector<int8_t> TrimRows(const int8_t* codes, int64_t batch, int64_t heads, int64_t rows,
-                                    int64_t dim) {
-  const int64_t padded = exact::RoundUp(rows, exact::kRowPad);
-  std::vector<int8_t> out;
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t h = 0; h < heads; ++h) {
-        const int8_t* const from = codes + ((b * heads + h) * padded + row) * dim;
-        out.insert(out.end(), from, from + dim);
-      }
-    }
-  }
-  return out;
-}
-
-// Codes [batch, heads, dim, padded tokens] to [batch, dim, heads, tokens up to a multiple of 64].
-inline std::vector<uint8_t> TrimV(const uint8_t* codes, int64_t batch, int64_t heads,
-                                  int64_t tokens, int64_t dim) {
-  const int64_t padded = exact::RoundUp(tokens, exact::kRowPad);
-  std::vector<uint8_t> out;
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t c = 0; c < dim; ++c) {
-      for (int64_t h = 0; h < heads; ++h) {
-        const uint8_t* const from = codes + ((b * heads + h) * dim + c) * padded;
-        out.insert(out.end(), from, from + exact::RoundUp(tokens, 64));
-      }
-    }
-  }
-  return out;
-}
 
 }  // namespace h3rt
